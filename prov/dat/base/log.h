@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// The one way to say something to the user from any layer. A line says what was
+// wrong with which value and what would be right. The sink is set once, when the
+// provider is loaded; without one nothing is written. May include: std.
+#ifndef DAT_BASE_LOG_H
+#define DAT_BASE_LOG_H
+
+#include <cstdint>
+
+namespace dat::base {
+
+enum class LogLevel : std::uint8_t { warn, info, debug };
+
+// Where a line belongs; the plugin maps it to libfabric's subsystems.
+enum class LogArea : std::uint8_t { core, fabric, domain, ep_ctrl, ep_data, eq, cq, mr };
+
+struct LogSink {
+    bool (*enabled)(LogLevel level, LogArea area);
+    void (*write)(LogLevel level, LogArea area, const char* line);
+};
+
+// Not thread-safe: before the first object exists.
+void set_log_sink(const LogSink& sink);
+
+// printf-like, from any thread. A line that repeats one of the last few within a
+// second is counted instead of written, and the count is written later.
+void log(LogLevel level, LogArea area, const char* format, ...)
+    __attribute__((format(printf, 3, 4), cold));
+
+} // namespace dat::base
+
+#define DAT_WARN(area, ...)                                                                        \
+    ::dat::base::log(::dat::base::LogLevel::warn, ::dat::base::LogArea::area, __VA_ARGS__)
+#define DAT_INFO(area, ...)                                                                        \
+    ::dat::base::log(::dat::base::LogLevel::info, ::dat::base::LogArea::area, __VA_ARGS__)
+
+#endif

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// What a domain hands upward: completions into a queue, connection events to
+// a sink. May include: core, base.
+#ifndef DAT_CORE_COMPLETION_H
+#define DAT_CORE_COMPLETION_H
+
+#include "base/chunk_queue.h"
+#include "core/dto_stream.h"
+#include "core/ep_state.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace dat::core {
+
+// One finished operation.
+struct Completion {
+    void* context;        // as posted, unmodified (DTO-7)
+    std::uint64_t flags;  // opaque here: the libfabric completion flags
+    std::size_t length;   // bytes moved (DTO-11); undefined unless success (DTO-10)
+    void* buffer;         // where a receive was placed, else nullptr
+    std::uint64_t data;   // remote CQ data, where `flags` says so
+    std::size_t overflow; // bytes that did not fit (local_length)
+    DtoStatus status;
+};
+
+// A queue of completions. It grows as far as there are operations posted, so
+// it loses nothing however small its nominal size. Calls are serialized by the
+// domain's gate.
+class CompletionQueue {
+  public:
+    virtual ~CompletionQueue() = default;
+    CompletionQueue() = default;
+    CompletionQueue(const CompletionQueue&) = delete;
+    CompletionQueue& operator=(const CompletionQueue&) = delete;
+
+    void push(const Completion& completion) {
+        queue_.push(completion);
+        if (armed_) [[unlikely]] {
+            wake();
+        }
+    }
+    bool empty() const { return queue_.empty(); }
+    std::size_t size() const { return queue_.size(); }
+    Completion& front() { return queue_.front(); }
+    void pop() { queue_.pop(); }
+
+    // While armed every push() calls wake(). The owner arms the queue before a
+    // thread goes to sleep on it.
+    void arm(bool on) { armed_ = on; }
+
+  private:
+    virtual void wake() = 0;
+
+    base::ChunkQueue<Completion> queue_;
+    bool armed_ = false;
+};
+
+// The finer reason behind an end; the values are those of enum fi_dat_reason.
+enum class Reason : std::uint8_t {
+    none,
+    local,
+    peer_closed,
+    peer_reset,
+    end_in_frame,
+    protocol,
+    terminate,
+    dto_error,
+    keepalive,
+    rnr_timeout,
+    handshake_limit,
+    refused,
+    unreachable,
+    timeout,
+    rejected,
+    resources,
+};
+
+// A connection event of an endpoint (EVD-40).
+struct ConnectionEvent {
+    Event event = Event::none;
+    Reason reason = Reason::none;
+    std::vector<std::byte> private_data; // exactly the bytes that were sent (PD-5)
+};
+
+} // namespace dat::core
+
+#endif

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// Accounting for one direction of one endpoint: every operation that was
+// posted completes exactly once, in posting order, as zero or more successes,
+// at most one specific error, then only FLUSHED (DISC-7, DISC-8). Knows
+// sequence numbers only; what an operation is, its owner keeps in an array of
+// the same size under slot(seq). A plain value: copies are independent.
+// May include: std.
+#ifndef DAT_CORE_DTO_STREAM_H
+#define DAT_CORE_DTO_STREAM_H
+
+#include <bit>
+#include <cassert>
+#include <cstdint>
+#include <vector>
+
+namespace dat::core {
+
+// STS-1; the values are those of DAT_DTO_COMPLETION_STATUS.
+enum class DtoStatus : std::uint8_t {
+    success = 0,
+    flushed = 1,
+    local_length = 2,
+    local_ep = 3,
+    local_protection = 4,
+    bad_response = 5,
+    remote_access = 6,
+    remote_responder = 7,
+    transport = 8,
+    receiver_not_ready = 9,
+    partial_packet = 10,
+    rmr_operation_failed = 11,
+};
+
+class DtoStream {
+  public:
+    // The completion that is next in posting order.
+    struct Done {
+        std::uint64_t seq;
+        DtoStatus status;
+    };
+
+    // At most `limit` operations are outstanding at once (DTO-5); limit >= 1.
+    // The only allocation of the stream, one byte a slot.
+    explicit DtoStream(std::uint32_t limit)
+        : limit_(limit), mask_(std::bit_ceil(limit) - 1), marks_(std::size_t{mask_} + 1, kPosted) {
+        assert(limit > 0);
+    }
+
+    // Slots that an owner's array needs; a power of two >= limit.
+    std::uint32_t slots() const { return mask_ + 1; }
+    std::uint32_t slot(std::uint64_t seq) const { return static_cast<std::uint32_t>(seq) & mask_; }
+    std::uint32_t limit() const { return limit_; }
+    std::uint32_t outstanding() const { return static_cast<std::uint32_t>(tail_ - head_); }
+    bool full() const { return outstanding() == limit_; }
+    // EPA-10: nothing posted that has not completed.
+    bool idle() const { return head_ == tail_; }
+    std::uint64_t first() const { return head_; } // oldest not yet completed
+    std::uint64_t next() const { return tail_; }  // what post() returns next
+
+    // Takes a slot. Precondition: !full().
+    std::uint64_t post() {
+        assert(!full());
+        marks_[slot(tail_)] = kPosted;
+        return tail_++;
+    }
+
+    // The operation is over; its completion waits for those before it. An
+    // operation finishes once; false, and nothing changed, where it is not
+    // outstanding or has finished already.
+    bool finish(std::uint64_t seq, DtoStatus status) {
+        if (seq - head_ >= tail_ - head_ || marks_[slot(seq)] != kPosted) {
+            return false;
+        }
+        marks_[slot(seq)] = static_cast<std::uint8_t>(status);
+        return true;
+    }
+    bool finished(std::uint64_t seq) const { return marks_[slot(seq)] != kPosted; }
+
+    // Everything that has not finished, finishes as flushed (DISC-3, EP-72).
+    void flush() {
+        for (std::uint64_t seq = head_; seq != tail_; ++seq) {
+            finish(seq, DtoStatus::flushed);
+        }
+    }
+
+    // Takes the next completion in posting order; false where the oldest
+    // operation has not finished. After the first unsuccessful one every other
+    // is FLUSHED until restart(), whatever became of it (DISC-7).
+    bool pop(Done& done) {
+        if (head_ == tail_ || marks_[slot(head_)] == kPosted) {
+            return false;
+        }
+        done.seq = head_;
+        done.status = failed_ ? DtoStatus::flushed : static_cast<DtoStatus>(marks_[slot(head_)]);
+        failed_ = done.status != DtoStatus::success;
+        ++head_;
+        return true;
+    }
+
+    // A new connection attempt begins: successes are possible again (RST-4).
+    // Operations that are outstanding stay (preposted receives).
+    void restart() { failed_ = false; }
+
+    friend bool operator==(const DtoStream&, const DtoStream&) = default;
+
+  private:
+    static constexpr std::uint8_t kPosted = 0xff;
+
+    std::uint64_t head_ = 0;
+    std::uint64_t tail_ = 0;
+    std::uint32_t limit_;
+    std::uint32_t mask_;
+    bool failed_ = false; // an unsuccessful completion was popped
+    std::vector<std::uint8_t> marks_;
+};
+
+} // namespace dat::core
+
+#endif

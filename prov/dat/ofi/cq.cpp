@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// See cq.h. May include: ofi, libfabric.
+#include "ofi/cq.h"
+
+#include "base/log.h"
+#include "ofi/errors.h"
+#include "ofi/no_op.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <type_traits>
+
+namespace dat::ofi {
+namespace {
+
+constexpr std::size_t kMaxSize = std::size_t{1} << 24;
+
+template <class Entry> void fill(Entry& entry, const core::Completion& completion) {
+    entry.op_context = completion.context;
+    if constexpr (!std::is_same_v<Entry, fi_cq_entry>) {
+        entry.flags = completion.flags;
+        entry.len = completion.length;
+    }
+    if constexpr (std::is_same_v<Entry, fi_cq_data_entry> ||
+                  std::is_same_v<Entry, fi_cq_tagged_entry>) {
+        entry.buf = completion.buffer;
+        entry.data = completion.data;
+    }
+    if constexpr (std::is_same_v<Entry, fi_cq_tagged_entry>) {
+        entry.tag = 0;
+    }
+}
+
+} // namespace
+
+CompletionQueue::CompletionQueue(Domain& domain, const fi_cq_attr& attr, void* context)
+    : domain_(domain), waitable_(attr.wait_obj != FI_WAIT_NONE),
+      by_threshold_(attr.wait_cond == FI_CQ_COND_THRESHOLD) {
+    fid.fclass = FI_CLASS_CQ;
+    fid.context = context;
+    domain_.users.add();
+}
+
+CompletionQueue::~CompletionQueue() { domain_.users.remove(); }
+
+int CompletionQueue::open() {
+    if (!waitable_) {
+        return 0;
+    }
+    int rc = wait_.open();
+    rc = rc ? rc : signal_.open();
+    rc = rc ? rc : wait_.add(signal_.fd(), nullptr);
+    return rc ? rc : wait_.add(domain_.soft().wait_fd(), nullptr);
+}
+
+template <class Entry> ssize_t CompletionQueue::take(Entry* entries, std::size_t count) {
+    std::size_t taken = 0;
+    while (taken < count && !empty() && front().status == core::DtoStatus::success) {
+        fill(entries[taken++], front());
+        pop();
+    }
+    const bool error_first = taken == 0 && front().status != core::DtoStatus::success;
+    return error_first ? -FI_EAVAIL : static_cast<ssize_t>(taken);
+}
+
+// Only the members that libfabric 1.17 knows: a newer program may have room for
+// more, an older one never has.
+ssize_t CompletionQueue::read_error(fi_cq_err_entry* entry) {
+    const soft::GateCaller in(domain_.gate());
+    if (empty() || front().status == core::DtoStatus::success) {
+        return -FI_EAGAIN;
+    }
+    const core::Completion& completion = front();
+    entry->op_context = completion.context;
+    entry->flags = completion.flags;
+    entry->len = completion.length;
+    entry->buf = completion.buffer;
+    entry->data = completion.data;
+    entry->tag = 0;
+    entry->olen = completion.overflow;
+    entry->err = fi_error(completion.status);
+    entry->prov_errno = static_cast<int>(completion.status);
+    entry->err_data_size = 0;
+    pop();
+    return 1;
+}
+
+void CompletionQueue::wake() {
+    arm(false); // once is enough until a thread goes to sleep again
+    raised_ = true;
+    signal_.raise();
+}
+
+void CompletionQueue::kick() {
+    kicked_.store(true, std::memory_order_release);
+    signal_.raise();
+}
+
+bool CompletionQueue::filled(std::size_t enough) {
+    const soft::GateCaller in(domain_.gate());
+    arm(false);
+    if (size() < enough) {
+        domain_.soft().progress();
+    }
+    if (size() >= enough || (!empty() && front().status != core::DtoStatus::success)) {
+        return true;
+    }
+    settle_down();
+    arm(true);
+    return false;
+}
+
+int CompletionQueue::try_wait() {
+    if (!waitable_) {
+        DAT_WARN(cq, "fi_trywait(): the completion queue was opened with FI_WAIT_NONE");
+        return -FI_EINVAL;
+    }
+    return filled(1) || kicked_.load(std::memory_order_acquire) ? -FI_EAGAIN : 0;
+}
+
+std::size_t CompletionQueue::threshold(const void* condition, std::size_t count) const {
+    if (!by_threshold_ || !condition) {
+        return 1;
+    }
+    const auto wanted = static_cast<std::size_t>(reinterpret_cast<std::uintptr_t>(condition));
+    return std::clamp<std::size_t>(wanted, 1, std::max<std::size_t>(count, 1));
+}
+
+template <class Entry>
+ssize_t CompletionQueue::read_waiting(void* buf, std::size_t count, const void* condition,
+                                      int timeout_ms) {
+    using Clock = std::chrono::steady_clock;
+    const auto deadline = Clock::now() + std::chrono::milliseconds(timeout_ms);
+    const std::size_t enough = threshold(condition, count);
+    for (int left = timeout_ms;;) {
+        if (filled(enough) || left == 0) {
+            return read<Entry>(buf, count);
+        }
+        if (forget_kick()) {
+            return -FI_EAGAIN;
+        }
+        domain_.soft().sleeper_begins();
+        wait_readable(wait_.fd(), left);
+        domain_.soft().sleeper_ends();
+        if (timeout_ms >= 0) {
+            const auto rest = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
+            left = std::max(0, static_cast<int>(rest.count()));
+        }
+    }
+}
+
+namespace {
+
+// The functions of a queue whose entries are of type Entry.
+template <class Entry> struct Format {
+    static ssize_t read(fid_cq* cq, void* buf, std::size_t count) {
+        return cq_of(cq).read<Entry>(buf, count);
+    }
+    static ssize_t read_from(fid_cq* cq, void* buf, std::size_t count, fi_addr_t* source) {
+        return no_source(read(cq, buf, count), source);
+    }
+    static ssize_t read_waiting(fid_cq* cq, void* buf, std::size_t count, const void* condition,
+                                int timeout) {
+        if (!cq_of(cq).waitable()) {
+            DAT_WARN(cq, "fi_cq_sread(): the completion queue was opened with FI_WAIT_NONE");
+            return -FI_ENOSYS;
+        }
+        return cq_of(cq).read_waiting<Entry>(buf, count, condition, timeout);
+    }
+    static ssize_t read_from_waiting(fid_cq* cq, void* buf, std::size_t count, fi_addr_t* source,
+                                     const void* condition, int timeout) {
+        return no_source(read_waiting(cq, buf, count, condition, timeout), source);
+    }
+    // An endpoint is connected to one peer: its messages have no source to tell.
+    static ssize_t no_source(ssize_t got, fi_addr_t* source) {
+        if (got > 0 && source) {
+            std::fill_n(source, got, FI_ADDR_NOTAVAIL);
+        }
+        return got;
+    }
+    static fi_ops_cq ops;
+};
+
+ssize_t read_error(fid_cq* cq, fi_cq_err_entry* entry, std::uint64_t) {
+    return cq_of(cq).read_error(entry);
+}
+
+int signal(fid_cq* cq) {
+    if (!cq_of(cq).waitable()) {
+        DAT_WARN(cq, "fi_cq_signal(): the completion queue was opened with FI_WAIT_NONE");
+        return -FI_ENOSYS;
+    }
+    cq_of(cq).kick();
+    return 0;
+}
+
+const char* strerror(fid_cq*, int prov_errno, const void*, char* buf, std::size_t len) {
+    return give_text(text(static_cast<core::DtoStatus>(prov_errno)), buf, len);
+}
+
+template <class Entry>
+fi_ops_cq Format<Entry>::ops = {
+    .size = sizeof(fi_ops_cq),
+    .read = read,
+    .readfrom = read_from,
+    .readerr = read_error,
+    .sread = read_waiting,
+    .sreadfrom = read_from_waiting,
+    .signal = signal,
+    .strerror = strerror,
+};
+
+int close(fid_t f) {
+    CompletionQueue& cq = object_of<CompletionQueue, fid_cq>(f);
+    if (cq.users.count() > 0) {
+        DAT_WARN(cq, "fi_close() of a completion queue: %d endpoints are bound to it",
+                 cq.users.count());
+        return -FI_EBUSY;
+    }
+    delete &cq;
+    return 0;
+}
+
+int control(fid_t f, int command, void* arg) {
+    CompletionQueue& cq = object_of<CompletionQueue, fid_cq>(f);
+    switch (command) {
+    case FI_GETWAIT:
+        if (!cq.waitable()) {
+            return -FI_ENODATA;
+        }
+        *static_cast<int*>(arg) = cq.wait_fd();
+        return 0;
+    case FI_GETWAITOBJ:
+        *static_cast<fi_wait_obj*>(arg) = cq.waitable() ? FI_WAIT_FD : FI_WAIT_NONE;
+        return 0;
+    default:
+        return -FI_ENOSYS;
+    }
+}
+
+fi_ops g_fid_ops = {
+    .size = sizeof(fi_ops),
+    .close = close,
+    .bind = DAT_NOT_OFFERED(fi_ops, bind),
+    .control = control,
+    .ops_open = DAT_NOT_OFFERED(fi_ops, ops_open),
+    .tostr = DAT_NOT_OFFERED(fi_ops, tostr),
+    .ops_set = DAT_NOT_OFFERED(fi_ops, ops_set),
+};
+
+fi_ops_cq* ops_for(fi_cq_format format) {
+    switch (format) {
+    case FI_CQ_FORMAT_UNSPEC:
+    case FI_CQ_FORMAT_CONTEXT:
+        return &Format<fi_cq_entry>::ops;
+    case FI_CQ_FORMAT_MSG:
+        return &Format<fi_cq_msg_entry>::ops;
+    case FI_CQ_FORMAT_DATA:
+        return &Format<fi_cq_data_entry>::ops;
+    case FI_CQ_FORMAT_TAGGED:
+        return &Format<fi_cq_tagged_entry>::ops;
+    }
+    return nullptr;
+}
+
+bool attributes_offered(const fi_cq_attr& attr) {
+    if (!ops_for(attr.format)) {
+        DAT_WARN(cq, "fi_cq_open(): format = %d; FI_CQ_FORMAT_CONTEXT, _MSG, _DATA and _TAGGED are "
+                     "offered",
+                 attr.format);
+        return false;
+    }
+    if (attr.wait_obj != FI_WAIT_NONE && attr.wait_obj != FI_WAIT_UNSPEC &&
+        attr.wait_obj != FI_WAIT_FD) {
+        DAT_WARN(cq, "fi_cq_open(): wait_obj = %d; FI_WAIT_NONE, FI_WAIT_UNSPEC and FI_WAIT_FD are "
+                     "offered",
+                 attr.wait_obj);
+        return false;
+    }
+    return true;
+}
+
+} // namespace
+
+int open_cq(fid_domain* domain, fi_cq_attr* attr, fid_cq** cq, void* context) {
+    const fi_cq_attr defaults{};
+    const fi_cq_attr& asked = attr ? *attr : defaults;
+    if (!attributes_offered(asked)) {
+        return -FI_ENOSYS;
+    }
+    if (asked.size > kMaxSize) {
+        DAT_WARN(cq, "fi_cq_open(): size = %zu, at most %zu is offered", asked.size, kMaxSize);
+        return -FI_EINVAL;
+    }
+    return no_throw([&] {
+        auto made = std::make_unique<CompletionQueue>(domain_of(domain), asked, context);
+        if (const int rc = made->open()) {
+            DAT_WARN(cq, "fi_cq_open(): %s; raise the limit on open files (ulimit -n)",
+                     std::strerror(-rc));
+            return rc;
+        }
+        made->fid.ops = &g_fid_ops;
+        made->ops = ops_for(asked.format);
+        *cq = made.release();
+        return 0;
+    });
+}
+
+} // namespace dat::ofi

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// The completion queue. Grows with what is posted: its nominal size allocates
+// nothing. May include: ofi, libfabric.
+#ifndef DAT_OFI_CQ_H
+#define DAT_OFI_CQ_H
+
+#include "core/completion.h"
+#include "ofi/domain.h"
+#include "ofi/fid.h"
+#include "ofi/wait.h"
+
+#include <rdma/fi_eq.h>
+
+#include <atomic>
+#include <cstddef>
+
+namespace dat::ofi {
+
+class CompletionQueue final : public fid_cq, public core::CompletionQueue {
+  public:
+    CompletionQueue(Domain& domain, const fi_cq_attr& attr, void* context);
+    ~CompletionQueue() override;
+
+    int open(); // 0 or -errno
+
+    Users users; // endpoints bound to it
+    Domain& domain() { return domain_; }
+    bool waitable() const { return waitable_; }
+    int wait_fd() const { return wait_.fd(); }
+
+    // Serves from the queue, and moves the domain only where that is empty. 0 or
+    // more entries, -FI_EAGAIN, -FI_EAVAIL.
+    template <class Entry> ssize_t read(void* buf, std::size_t count) {
+        const soft::GateCaller in(domain_.gate());
+        if (empty() || count == 0) {
+            domain_.soft().progress();
+            if (empty()) {
+                settle_down();
+                forget_kick();
+                return -FI_EAGAIN;
+            }
+        }
+        return take<Entry>(static_cast<Entry*>(buf), count);
+    }
+    template <class Entry>
+    ssize_t read_waiting(void* buf, std::size_t count, const void* condition, int timeout_ms);
+    ssize_t read_error(fi_cq_err_entry* entry);
+    // Lets a thread in read_waiting() return -FI_EAGAIN. From any thread.
+    void kick();
+    // 0: nothing is there, a thread may sleep on wait_fd(). -FI_EAGAIN: read first.
+    int try_wait();
+
+  private:
+    void wake() override; // under the gate
+    // The wait descriptor is not readable on account of what has been read already.
+    void settle_down() {
+        if (raised_) [[unlikely]] {
+            signal_.clear();
+            raised_ = false;
+        }
+    }
+    // Every reader is told that there is nothing: that is all a kick is for.
+    bool forget_kick() {
+        if (!kicked_.load(std::memory_order_acquire)) [[likely]] {
+            return false;
+        }
+        kicked_.store(false, std::memory_order_relaxed);
+        signal_.clear();
+        return true;
+    }
+    template <class Entry> ssize_t take(Entry* entries, std::size_t count);
+    // Progresses; false: fewer than `enough`, and the queue is armed.
+    bool filled(std::size_t enough);
+    std::size_t threshold(const void* condition, std::size_t count) const;
+
+    Domain& domain_;
+    const bool waitable_;
+    const bool by_threshold_;
+    WaitSet wait_; // the domain's descriptor and signal_
+    Signal signal_;
+    bool raised_ = false; // signal_ is; guarded by the gate
+    std::atomic<bool> kicked_{false};
+};
+
+inline CompletionQueue& cq_of(fid_cq* f) { return *static_cast<CompletionQueue*>(f); }
+
+// fi_cq_open(3).
+int open_cq(fid_domain* domain, fi_cq_attr* attr, fid_cq** cq, void* context);
+
+} // namespace dat::ofi
+
+#endif

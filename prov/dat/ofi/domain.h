@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// The access domain. May include: ofi, soft, libfabric.
+#ifndef DAT_OFI_DOMAIN_H
+#define DAT_OFI_DOMAIN_H
+
+#include "ofi/eq.h"
+#include "ofi/fid.h"
+#include "soft/domain.h"
+
+#include <rdma/fi_domain.h>
+
+namespace dat::ofi {
+
+class Fabric;
+
+class Domain final : public fid_domain, public EventSource {
+  public:
+    Domain(Fabric& fabric, const fi_domain_attr& attr, void* context);
+    ~Domain();
+
+    int open() { return soft_.open(); } // 0 or -errno
+
+    Users users; // endpoints, completion queues, memory regions
+    Fabric& fabric() { return fabric_; }
+    soft::Domain& soft() { return soft_; }
+    soft::Gate& gate() { return soft_.gate(); }
+    // How a peer names a region's first byte: by its virtual address, or by 0.
+    bool virtual_addresses() const { return virtual_addresses_; }
+    // Who chooses keys: the provider, or fi_mr_reg()'s caller.
+    bool provider_keys() const { return provider_keys_; }
+
+    int wait_fd() const override { return soft_.wait_fd(); }
+    void progress() override { soft_.progress_as_outsider(); }
+    bool looked_after() const override { return progress_thread_; }
+
+  private:
+    Fabric& fabric_;
+    const bool virtual_addresses_;
+    const bool provider_keys_;
+    const bool progress_thread_;
+    soft::Domain soft_;
+};
+
+inline Domain& domain_of(fid_domain* f) { return *static_cast<Domain*>(f); }
+
+// fi_domain(3).
+int open_domain(fid_fabric* fabric, fi_info* info, fid_domain** domain, void* context);
+
+} // namespace dat::ofi
+
+#endif

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// The life of an endpoint: opening, binding, enabling, options, closing. See ep.h.
+// May include: ofi, libfabric.
+#include "ofi/ep.h"
+
+#include "base/log.h"
+#include "ofi/cm.h"
+#include "ofi/errors.h"
+#include "ofi/fabric.h"
+#include "ofi/info.h"
+#include "ofi/no_op.h"
+#include "ofi/provider.h"
+#include "soft/post.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+
+namespace dat::ofi {
+namespace {
+
+constexpr std::uint64_t kNeedsTxQueue = FI_SEND | FI_READ | FI_WRITE;
+
+Endpoint& endpoint_of(fid_t f) { return object_of<Endpoint, fid_ep>(f); }
+
+int close(fid_t f) {
+    delete &endpoint_of(f);
+    return 0;
+}
+
+int bind(fid_t f, fid_t to, std::uint64_t flags) {
+    switch (to->fclass) {
+    case FI_CLASS_EQ:
+        return endpoint_of(f).bind_queue(object_of<EventQueue, fid_eq>(to));
+    case FI_CLASS_CQ:
+        return endpoint_of(f).bind_queue(object_of<CompletionQueue, fid_cq>(to), flags);
+    default:
+        DAT_WARN(ep_ctrl, "fi_ep_bind(): objects of class %zu cannot be bound; event queues and "
+                          "completion queues can",
+                 to->fclass);
+        return -FI_ENOSYS;
+    }
+}
+
+int get_flags(const Endpoint& ep, std::uint64_t& flags) {
+    if ((flags & (FI_TRANSMIT | FI_RECV)) == (FI_TRANSMIT | FI_RECV) ||
+        (flags & (FI_TRANSMIT | FI_RECV)) == 0) {
+        DAT_WARN(ep_ctrl, "fi_control(FI_GETOPSFLAG): set either FI_TRANSMIT or FI_RECV");
+        return -FI_EINVAL;
+    }
+    flags = (flags & FI_TRANSMIT) != 0 ? ep.tx_flags() : ep.rx_flags();
+    return 0;
+}
+
+int set_flags(Endpoint& ep, std::uint64_t flags) {
+    const bool tx = (flags & FI_TRANSMIT) != 0;
+    const std::uint64_t wanted = flags & ~(FI_TRANSMIT | FI_RECV);
+    const std::uint64_t offered = tx ? kTxOpFlags : kRxOpFlags;
+    if (tx == ((flags & FI_RECV) != 0) || (wanted & ~offered) != 0) {
+        DAT_WARN(ep_ctrl, "fi_control(FI_SETOPSFLAG) = 0x%llx: either FI_TRANSMIT or FI_RECV, and "
+                          "bits of 0x%llx",
+                 static_cast<unsigned long long>(flags), static_cast<unsigned long long>(offered));
+        return -FI_EINVAL;
+    }
+    const soft::GateCaller in(ep.gate());
+    if (tx) {
+        ep.set_tx_flags(wanted);
+    } else {
+        ep.set_rx_flags(wanted);
+    }
+    return 0;
+}
+
+int control(fid_t f, int command, void* arg) {
+    switch (command) {
+    case FI_ENABLE:
+        return endpoint_of(f).enable();
+    case FI_GETOPSFLAG:
+        return get_flags(endpoint_of(f), *static_cast<std::uint64_t*>(arg));
+    case FI_SETOPSFLAG:
+        return set_flags(endpoint_of(f), *static_cast<const std::uint64_t*>(arg));
+    default:
+        return -FI_ENOSYS;
+    }
+}
+
+int open_ops(fid_t, const char* name, std::uint64_t flags, void** table, void*) {
+    if (!name || std::strcmp(name, FI_DAT_EP_OPS) != 0 || flags != 0) {
+        return -FI_ENOSYS; // not an error: others' extensions are probed for in this way
+    }
+    *table = &dat_ep_ops;
+    return 0;
+}
+
+int get_ep_option(fid_t, int level, int name, void* value, std::size_t* size) {
+    return get_option(level, name, value, size);
+}
+
+int set_ep_option(fid_t, int level, int name, const void* value, std::size_t size) {
+    return set_option(level, name, value, size);
+}
+
+ssize_t size_left(fid_ep* f, bool tx) {
+    Endpoint& ep = ep_of(f);
+    const soft::GateCaller in(ep.gate());
+    const core::Endpoint& core = ep.soft().core();
+    const core::DtoStream& stream = tx ? core.requests() : core.receives();
+    return static_cast<ssize_t>(stream.limit()) - static_cast<ssize_t>(stream.outstanding());
+}
+
+ssize_t rx_size_left(fid_ep* f) { return size_left(f, false); }
+ssize_t tx_size_left(fid_ep* f) { return size_left(f, true); }
+
+fi_ops g_fid_ops = {
+    .size = sizeof(fi_ops),
+    .close = close,
+    .bind = bind,
+    .control = control,
+    .ops_open = open_ops,
+    .tostr = DAT_NOT_OFFERED(fi_ops, tostr),
+    .ops_set = DAT_NOT_OFFERED(fi_ops, ops_set),
+};
+
+fi_ops_ep g_ep_ops = {
+    .size = sizeof(fi_ops_ep),
+    .cancel = DAT_NOT_OFFERED(fi_ops_ep, cancel),
+    .getopt = get_ep_option,
+    .setopt = set_ep_option,
+    .tx_ctx = DAT_NOT_OFFERED(fi_ops_ep, tx_ctx),
+    .rx_ctx = DAT_NOT_OFFERED(fi_ops_ep, rx_ctx),
+    .rx_size_left = rx_size_left,
+    .tx_size_left = tx_size_left,
+};
+
+std::uint32_t queue_limit(std::size_t size) {
+    return static_cast<std::uint32_t>(size ? size : kDefaultQueueSize);
+}
+
+soft::Endpoint::Limits limits_of(const fi_info& info) {
+    return {queue_limit(info.tx_attr->size), queue_limit(info.rx_attr->size)};
+}
+
+iwarp::SocketAddress address_in(const void* address, std::size_t size) {
+    return address ? iwarp::SocketAddress(static_cast<const sockaddr*>(address), size)
+                   : iwarp::SocketAddress();
+}
+
+bool offered(const fi_info* info) {
+    if (!info || !info->ep_attr || !info->tx_attr || !info->rx_attr) {
+        DAT_WARN(ep_ctrl, "fi_endpoint(): an incomplete info; pass one from fi_getinfo()");
+        return false;
+    }
+    Refusal why;
+    if (info->ep_attr->type != FI_EP_MSG || !agrees(*info, fi_version(), why)) {
+        DAT_WARN(ep_ctrl, "fi_endpoint(): %s",
+                 *why.what ? why.what : "ep_attr->type: only FI_EP_MSG is offered");
+        return false;
+    }
+    return true;
+}
+
+} // namespace
+
+Endpoint::Endpoint(Domain& domain, const fi_info& info, void* context)
+    : domain_(domain), caps_(info.caps), tx_flags_(info.tx_attr->op_flags),
+      rx_flags_(info.rx_attr->op_flags), inject_size_(info.tx_attr->inject_size),
+      name_(address_in(info.src_addr, info.src_addrlen)),
+      peer_(address_in(info.dest_addr, info.dest_addrlen)),
+      soft_(domain.soft(), *this, limits_of(info), &domain) {
+    fid.fclass = FI_CLASS_EP;
+    fid.context = context;
+    fid.ops = &g_fid_ops;
+    ops = &g_ep_ops;
+    cm = &ep_cm_ops;
+    msg = &msg_ops_not_enabled;
+    rma = &rma_ops_not_enabled;
+    tagged = &no_tagged_ops;
+    atomic = &no_atomic_ops;
+    collective = &no_collective_ops;
+    domain_.users.add();
+}
+
+Endpoint::~Endpoint() {
+    {
+        const soft::GateCaller in(gate());
+        soft_.free();
+    }
+    if (request_) {
+        domain_.fabric().drop_request(request_, *this);
+    }
+    if (eq_) {
+        eq_->remove_source(domain_);
+        eq_->purge(&fid);
+        eq_->users.remove();
+    }
+    for (CompletionQueue* cq : {tx_cq_, rx_cq_}) {
+        if (cq) {
+            cq->users.remove();
+        }
+    }
+    domain_.users.remove();
+}
+
+int Endpoint::bind_queue(EventQueue& eq) {
+    if (eq_ || enabled_ || &eq.fabric() != &domain_.fabric()) {
+        DAT_WARN(ep_ctrl, "fi_ep_bind(): %s",
+                 eq_        ? "an event queue is bound already"
+                 : enabled_ ? "the endpoint is enabled already"
+                            : "the event queue belongs to another fabric");
+        return enabled_ ? -FI_EOPBADSTATE : -FI_EINVAL;
+    }
+    const int rc = no_throw([&] { return eq.add_source(domain_); });
+    if (rc == 0) {
+        eq_ = &eq;
+        eq.users.add();
+    }
+    return rc;
+}
+
+int Endpoint::bind_queue(CompletionQueue& cq, std::uint64_t flags) {
+    constexpr std::uint64_t kDirections = FI_TRANSMIT | FI_RECV;
+    const bool tx = (flags & FI_TRANSMIT) != 0;
+    const bool rx = (flags & FI_RECV) != 0;
+    if ((flags & ~(kDirections | FI_SELECTIVE_COMPLETION)) != 0 || (!tx && !rx)) {
+        DAT_WARN(ep_ctrl, "fi_ep_bind(): flags = 0x%llx; FI_TRANSMIT, FI_RECV or both, and "
+                          "FI_SELECTIVE_COMPLETION are offered",
+                 static_cast<unsigned long long>(flags));
+        return -FI_EBADFLAGS;
+    }
+    if (enabled_ || (tx && tx_cq_) || (rx && rx_cq_) || &cq.domain() != &domain_) {
+        DAT_WARN(ep_ctrl, "fi_ep_bind(): %s",
+                 enabled_                    ? "the endpoint is enabled already"
+                 : &cq.domain() != &domain_ ? "the completion queue belongs to another domain"
+                                             : "a completion queue is bound already");
+        return enabled_ ? -FI_EOPBADSTATE : -FI_EINVAL;
+    }
+    const bool all = (flags & FI_SELECTIVE_COMPLETION) == 0;
+    if (tx) {
+        tx_cq_ = &cq;
+        tx_reports_all_ = all;
+        cq.users.add();
+    }
+    if (rx) {
+        rx_cq_ = &cq;
+        rx_reports_all_ = all;
+        cq.users.add();
+    }
+    return 0;
+}
+
+int Endpoint::enable() {
+    if (enabled_) {
+        return 0;
+    }
+    if (!eq_) {
+        DAT_WARN(ep_ctrl, "fi_enable(): bind an event queue first");
+        return -FI_ENOEQ;
+    }
+    if (((caps_ & kNeedsTxQueue) != 0 && !tx_cq_) || ((caps_ & FI_RECV) != 0 && !rx_cq_)) {
+        DAT_WARN(ep_ctrl, "fi_enable(): bind a completion queue with %s first",
+                 tx_cq_ ? "FI_RECV" : "FI_TRANSMIT");
+        return -FI_ENOCQ;
+    }
+    const soft::GateCaller in(gate());
+    soft_.set_queues(tx_cq_, rx_cq_);
+    enabled_ = true;
+    msg = &msg_ops_unconnected;
+    rma = &rma_ops_unconnected;
+    return 0;
+}
+
+int Endpoint::hold(fid_t handle) {
+    if (!domain_.fabric().hold_request(handle, *this)) {
+        DAT_WARN(ep_ctrl, "the connection request was accepted, rejected or given to another "
+                          "endpoint before, or belongs to another fabric");
+        return -FI_EINVAL;
+    }
+    request_ = handle;
+    domain_.fabric().addresses(handle, name_, peer_);
+    return 0;
+}
+
+// A program may be reading the pointer in another thread: whole, old or new, and
+// the functions of the old table look whether there is a link by now.
+void Endpoint::link_ready(soft::Link& link) {
+    if (link.kind() == soft::LinkKind::iwarp) {
+        std::atomic_ref(msg).store(&msg_ops_iwarp, std::memory_order_release);
+        std::atomic_ref(rma).store(&rma_ops_iwarp, std::memory_order_release);
+    }
+}
+
+void Endpoint::raise(core::ConnectionEvent&& event) {
+    EventQueue::Event raised;
+    raised.fid = &fid;
+    raised.err = fi_error(event.event);
+    raised.prov_errno = static_cast<int>(event.reason);
+    raised.type = event.event == core::Event::established ? FI_CONNECTED : FI_SHUTDOWN;
+    raised.data = std::move(event.private_data);
+    if (event.event != core::Event::established) {
+        DAT_INFO(ep_ctrl, "the connection with %s is over: %s (%s)", peer_.text().c_str(),
+                 std::string(core::name(event.event)).c_str(), text(event.reason));
+    }
+    eq_->push(std::move(raised));
+}
+
+int open_endpoint(fid_domain* domain, fi_info* info, fid_ep** ep, void* context) {
+    if (!offered(info)) {
+        return -FI_EINVAL;
+    }
+    return no_throw([&] {
+        auto made = std::make_unique<Endpoint>(domain_of(domain), *info, context);
+        if (info->handle) {
+            if (const int rc = made->take_request(info->handle)) {
+                return rc;
+            }
+        }
+        *ep = made.release();
+        return 0;
+    });
+}
+
+} // namespace dat::ofi

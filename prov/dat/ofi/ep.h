@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// The active endpoint. Its operation tables: before fi_enable() one that refuses,
+// then one for an endpoint whose link is not known, and from the first connection
+// on the one for that kind of link. May include: ofi, soft, libfabric.
+#ifndef DAT_OFI_EP_H
+#define DAT_OFI_EP_H
+
+#include "ofi/cq.h"
+#include "ofi/domain.h"
+#include "ofi/eq.h"
+#include "ofi/fid.h"
+#include "soft/endpoint.h"
+#include "soft/iwarp/socket.h"
+
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_ext_dat.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace dat::ofi {
+
+class Endpoint final : public fid_ep, private soft::EndpointOwner {
+  public:
+    // Throws std::bad_alloc.
+    Endpoint(Domain& domain, const fi_info& info, void* context);
+    // FREE-2: what was outstanding is flushed into the queues, events that were not
+    // read are gone, nothing comes afterwards.
+    ~Endpoint();
+
+    Domain& domain() { return domain_; }
+    soft::Endpoint& soft() { return soft_; }
+    soft::Gate& gate() { return domain_.gate(); }
+
+    int bind_queue(EventQueue& eq);
+    int bind_queue(CompletionQueue& cq, std::uint64_t flags);
+    int enable();
+
+    // Defaults for calls without flags, and what applies to those with.
+    std::uint64_t tx_flags() const { return tx_flags_; }
+    std::uint64_t rx_flags() const { return rx_flags_; }
+    void set_tx_flags(std::uint64_t flags) { tx_flags_ = flags; }
+    void set_rx_flags(std::uint64_t flags) { rx_flags_ = flags; }
+    // Whether a success is reported, by the flags of an operation.
+    bool tx_reported(std::uint64_t flags) const {
+        return tx_reports_all_ || (flags & FI_COMPLETION) != 0;
+    }
+    bool rx_reported(std::uint64_t flags) const {
+        return rx_reports_all_ || (flags & FI_COMPLETION) != 0;
+    }
+    std::size_t inject_size() const { return inject_size_; }
+
+    // Connection management; 0 or -FI_E*, logged.
+    int connect(const void* address, const void* param, std::size_t size);
+    int accept(const void* param, std::size_t size);
+    int disconnect(const char* call, bool graceful);
+    int reset();
+    int take_request(fid_t request);
+    int set_name(const iwarp::SocketAddress& name);
+    const iwarp::SocketAddress& name() const { return name_; }
+    const iwarp::SocketAddress& peer() const { return peer_; }
+    void set_connect_timeout(std::uint64_t timeout_us) { connect_timeout_us_ = timeout_us; }
+    fi_dat_ep_status status();
+    core::State state();
+
+  private:
+    void link_ready(soft::Link& link) override;
+    void raise(core::ConnectionEvent&& event) override;
+    // Holds the request whose handle is `handle`; 0 or -FI_EINVAL.
+    int hold(fid_t handle);
+    const char* source_unfit(const iwarp::SocketAddress& destination) const;
+    std::optional<std::chrono::microseconds> connect_timeout() const;
+
+    Domain& domain_;
+    EventQueue* eq_ = nullptr;
+    CompletionQueue* tx_cq_ = nullptr;
+    CompletionQueue* rx_cq_ = nullptr;
+    const std::uint64_t caps_;
+    std::uint64_t tx_flags_;
+    std::uint64_t rx_flags_;
+    const std::size_t inject_size_;
+    bool tx_reports_all_ = true;
+    bool rx_reports_all_ = true;
+    bool enabled_ = false;
+    iwarp::SocketAddress name_;
+    iwarp::SocketAddress peer_;
+    fid_t request_ = nullptr; // what fi_accept() answers
+    std::atomic<std::uint64_t> connect_timeout_us_{FI_DAT_TIMEOUT_INFINITE};
+    soft::Endpoint soft_;
+};
+
+inline Endpoint& ep_of(fid_ep* f) { return *static_cast<Endpoint*>(f); }
+
+// fi_endpoint(3).
+int open_endpoint(fid_domain* domain, fi_info* info, fid_ep** ep, void* context);
+
+// Operation tables, in the files of the same name.
+extern fi_ops_cm ep_cm_ops;
+extern fi_ops_msg msg_ops_not_enabled;
+extern fi_ops_rma rma_ops_not_enabled;
+extern fi_ops_msg msg_ops_unconnected;
+extern fi_ops_rma rma_ops_unconnected;
+extern fi_ops_msg msg_ops_iwarp;
+extern fi_ops_rma rma_ops_iwarp;
+extern fi_dat_ops_ep dat_ep_ops;
+
+} // namespace dat::ofi
+
+#endif

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// The connection calls of an endpoint, fi_cm(3), and their DAT meaning. See ep.h.
+// May include: ofi, libfabric.
+#include "base/log.h"
+#include "ofi/cm.h"
+#include "ofi/ep.h"
+#include "ofi/errors.h"
+#include "ofi/fabric.h"
+#include "ofi/info.h"
+#include "ofi/no_op.h"
+#include "ofi/provider.h"
+#include "soft/iwarp/connect.h"
+
+#include <rdma/fi_cm.h>
+
+#include <cstring>
+#include <string>
+
+namespace dat::ofi {
+namespace {
+
+void log_refused(const char* call, core::State state) {
+    DAT_WARN(ep_ctrl, "%s is not allowed in state %s", call,
+             std::string(core::name(state)).c_str());
+}
+
+} // namespace
+
+core::State Endpoint::state() {
+    const soft::GateCaller in(gate());
+    return soft_.core().visible_state();
+}
+
+std::optional<std::chrono::microseconds> Endpoint::connect_timeout() const {
+    const std::uint64_t timeout_us = connect_timeout_us_;
+    constexpr std::uint64_t kLongest = std::uint64_t{1} << 50; // 35 years; a clock can count it
+    if (timeout_us > kLongest) {
+        return std::nullopt;
+    }
+    return std::chrono::microseconds(timeout_us);
+}
+
+// nullptr: `name_` is where to connect from.
+const char* Endpoint::source_unfit(const iwarp::SocketAddress& destination) const {
+    if (!name_.valid() || name_.wildcard()) {
+        return "it is not specific";
+    }
+    if (name_.family() != destination.family()) {
+        return "it is of another family";
+    }
+    return name_.loopback() != destination.loopback() ? "one of them is loopback" : nullptr;
+}
+
+int Endpoint::connect(const void* address, const void* param, std::size_t size) {
+    std::span<const std::byte> data;
+    if (const int rc = read_private_data("fi_connect()", param, size, kMaxConnectionData, data)) {
+        return rc;
+    }
+    const iwarp::SocketAddress destination = address ? read_address(address) : peer_;
+    if (!destination.valid() || destination.wildcard() || destination.multicast_or_broadcast() ||
+        destination.port() == 0) {
+        DAT_WARN(ep_ctrl, "fi_connect(): %s is not the address and port of a host",
+                 destination.valid() ? destination.text().c_str() : "the address");
+        return -FI_EINVAL;
+    }
+    if (request_) {
+        DAT_WARN(ep_ctrl, "fi_connect(): the endpoint was made from a connection request; call "
+                          "fi_accept()");
+        return -FI_EOPBADSTATE;
+    }
+    if (const int rc = enable()) {
+        return rc;
+    }
+    const char* unfit = source_unfit(destination);
+    if (unfit && name_.valid()) {
+        DAT_INFO(ep_ctrl, "connecting to %s, not from %s: %s", destination.text().c_str(),
+                 name_.text().c_str(), unfit);
+    }
+    const soft::GateCaller in(gate());
+    const int rc = iwarp::connect(soft_, destination, unfit ? nullptr : &name_, data,
+                                  connect_timeout());
+    if (rc == -EISCONN) {
+        log_refused("fi_connect()", soft_.core().visible_state());
+    } else if (rc) {
+        DAT_WARN(ep_ctrl, "fi_connect(): cannot connect from %s to %s: %s", name_.text().c_str(),
+                 destination.text().c_str(), std::strerror(-rc));
+    } else {
+        peer_ = destination;
+    }
+    return fi_result(rc);
+}
+
+int Endpoint::accept(const void* param, std::size_t size) {
+    if (!request_) {
+        DAT_WARN(ep_ctrl, "fi_accept(): the endpoint has no connection request; make it from the "
+                          "info of an FI_CONNREQ event");
+        return -FI_EOPBADSTATE;
+    }
+    if (const int rc = enable()) {
+        return rc;
+    }
+    Fabric& fabric = domain_.fabric();
+    std::unique_ptr<Request> request = fabric.take_request(request_, this);
+    if (!request) {
+        DAT_WARN(ep_ctrl, "fi_accept(): the connection request was rejected before");
+        return -FI_EINVAL;
+    }
+    std::span<const std::byte> data;
+    const std::size_t limit = request->request->max_private_data();
+    int rc = read_private_data("fi_accept()", param, size, limit, data);
+    if (rc == 0) {
+        const soft::GateCaller in(gate());
+        rc = iwarp::accept(soft_, *request->request, data);
+        if (rc == -EISCONN) {
+            log_refused("fi_accept()", soft_.core().visible_state());
+        } else if (rc) {
+            DAT_WARN(ep_ctrl, "fi_accept(): %s", std::strerror(-rc));
+        }
+    }
+    if (rc) {
+        fabric.put_back(std::move(request));
+    } else {
+        request_ = nullptr;
+    }
+    return fi_result(rc);
+}
+
+int Endpoint::disconnect(const char* call, bool graceful) {
+    const soft::GateCaller in(gate());
+    if (!soft_.disconnect(graceful)) {
+        log_refused(call, soft_.core().visible_state());
+        return -FI_EOPBADSTATE;
+    }
+    return 0;
+}
+
+int Endpoint::reset() {
+    const soft::GateCaller in(gate());
+    if (!soft_.reset()) {
+        log_refused("reset()", soft_.core().visible_state());
+        return -FI_EOPBADSTATE;
+    }
+    return 0;
+}
+
+int Endpoint::take_request(fid_t request) {
+    if (const core::State now = state(); now != core::State::unconnected) {
+        log_refused("take_request()", now);
+        return -FI_EOPBADSTATE;
+    }
+    const fid_t before = request_;
+    if (request == before) {
+        return request ? 0 : -FI_EINVAL;
+    }
+    if (const int rc = hold(request)) {
+        return rc;
+    }
+    if (before) {
+        if (const auto given_up = domain_.fabric().take_request(before, this)) {
+            given_up->request->reject({});
+        }
+    }
+    return 0;
+}
+
+int Endpoint::set_name(const iwarp::SocketAddress& name) {
+    if (const core::State now = state(); now != core::State::unconnected || request_) {
+        log_refused("fi_setname()", now);
+        return -FI_EOPBADSTATE;
+    }
+    name_ = name;
+    return 0;
+}
+
+namespace {
+
+int connect(fid_ep* ep, const void* address, const void* param, std::size_t size) {
+    return no_throw([&] { return ep_of(ep).connect(address, param, size); });
+}
+
+int accept(fid_ep* ep, const void* param, std::size_t size) {
+    return no_throw([&] { return ep_of(ep).accept(param, size); });
+}
+
+int shutdown(fid_ep* ep, std::uint64_t flags) {
+    if (flags != 0) {
+        DAT_WARN(ep_ctrl, "fi_shutdown(): flags = 0x%llx; none is offered",
+                 static_cast<unsigned long long>(flags));
+        return -FI_EBADFLAGS;
+    }
+    return no_throw([&] { return ep_of(ep).disconnect("fi_shutdown()", parameters().graceful_close); });
+}
+
+int set_name(fid_t f, void* address, std::size_t size) {
+    const iwarp::SocketAddress name(static_cast<const sockaddr*>(address), size);
+    if (!name.valid()) {
+        DAT_WARN(ep_ctrl, "fi_setname(): not an IPv4 or IPv6 socket address of %zu bytes", size);
+        return -FI_EINVAL;
+    }
+    return object_of<Endpoint, fid_ep>(f).set_name(name);
+}
+
+int get_name(fid_t f, void* address, std::size_t* size) {
+    const iwarp::SocketAddress& name = object_of<Endpoint, fid_ep>(f).name();
+    return name.valid() ? give_address(name, address, size) : -FI_EADDRNOTAVAIL;
+}
+
+int get_peer(fid_ep* f, void* address, std::size_t* size) {
+    Endpoint& ep = ep_of(f);
+    return ep.state() == core::State::unconnected ? -FI_ENOTCONN
+                                                  : give_address(ep.peer(), address, size);
+}
+
+} // namespace
+
+fi_ops_cm ep_cm_ops = {
+    .size = sizeof(fi_ops_cm),
+    .setname = set_name,
+    .getname = get_name,
+    .getpeer = get_peer,
+    .connect = connect,
+    .listen = DAT_NOT_OFFERED(fi_ops_cm, listen),
+    .accept = accept,
+    .reject = DAT_NOT_OFFERED(fi_ops_cm, reject),
+    .shutdown = shutdown,
+    .join = DAT_NOT_OFFERED(fi_ops_cm, join),
+};
+
+} // namespace dat::ofi

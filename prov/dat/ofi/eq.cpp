@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// See eq.h. May include: ofi, libfabric.
+#include "ofi/eq.h"
+
+#include "base/log.h"
+#include "ofi/errors.h"
+#include "ofi/fabric.h"
+#include "ofi/no_op.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <memory>
+
+namespace dat::ofi {
+
+EventQueue::EventQueue(Fabric& fabric, const fi_eq_attr& attr, void* context)
+    : fabric_(fabric), wait_obj_(attr.wait_obj), writable_((attr.flags & FI_WRITE) != 0) {
+    fid.fclass = FI_CLASS_EQ;
+    fid.context = context;
+    fabric_.users.add();
+}
+
+EventQueue::~EventQueue() {
+    while (!queue_.empty()) {
+        Event& event = queue_.front();
+        if (event.announcer) {
+            event.announcer->event_discarded(event.info->handle);
+        }
+        fi_freeinfo(event.info);
+        queue_.pop_front();
+    }
+    fabric_.users.remove();
+}
+
+int EventQueue::open() {
+    int rc = wait_.open();
+    rc = rc ? rc : signal_.open();
+    return rc ? rc : wait_.add(signal_.fd(), nullptr);
+}
+
+void EventQueue::push(Event&& event) {
+    const std::lock_guard lock(queue_mutex_);
+    queue_.push_back(std::move(event));
+    if (queue_.size() == 1) {
+        signal_.raise();
+    }
+}
+
+void EventQueue::pop() {
+    queue_.pop_front();
+    if (queue_.empty()) {
+        signal_.clear();
+    }
+}
+
+void EventQueue::purge(fid_t gone) {
+    std::deque<Event> discarded;
+    {
+        const std::lock_guard lock(queue_mutex_);
+        const auto stays = [gone](const Event& event) { return event.fid != gone || event.raw; };
+        const auto first = std::stable_partition(queue_.begin(), queue_.end(), stays);
+        std::move(first, queue_.end(), std::back_inserter(discarded));
+        queue_.erase(first, queue_.end());
+        if (queue_.empty()) {
+            signal_.clear();
+        }
+    }
+    for (const Event& event : discarded) {
+        if (event.announcer) {
+            event.announcer->event_discarded(event.info->handle);
+        }
+        fi_freeinfo(event.info);
+    }
+}
+
+int EventQueue::add_source(EventSource& source) {
+    const std::lock_guard lock(sources_mutex_);
+    for (Source& known : sources_) {
+        if (known.source == &source) {
+            ++known.uses;
+            return 0;
+        }
+    }
+    sources_.push_back({&source, 1});
+    const int rc = source.looked_after() ? 0 : wait_.add(source.wait_fd(), &source);
+    if (rc) {
+        sources_.pop_back();
+    }
+    return rc;
+}
+
+void EventQueue::remove_source(EventSource& source) {
+    const std::lock_guard lock(sources_mutex_);
+    const auto known = std::ranges::find(sources_, &source, &Source::source);
+    if (known != sources_.end() && --known->uses == 0) {
+        if (!source.looked_after()) {
+            wait_.remove(source.wait_fd());
+        }
+        sources_.erase(known);
+    }
+}
+
+void EventQueue::progress() {
+    const std::lock_guard lock(sources_mutex_);
+    for (const Source& known : sources_) {
+        if (wait_readable(known.source->wait_fd(), 0)) {
+            known.source->progress();
+        }
+    }
+}
+
+bool EventQueue::empty() {
+    const std::lock_guard lock(queue_mutex_);
+    return queue_.empty();
+}
+
+// The buffer has to hold the structure; private data is cut to what is left.
+std::size_t EventQueue::least_size(const Event& event) {
+    return event.raw ? event.data.size() : sizeof(fi_eq_cm_entry);
+}
+
+std::size_t EventQueue::copy_event(const Event& event, void* buf, std::size_t len) {
+    auto* out = static_cast<std::byte*>(buf);
+    if (!event.raw) {
+        fi_eq_cm_entry entry{};
+        entry.fid = event.fid;
+        entry.info = event.info;
+        std::memcpy(out, &entry, sizeof entry);
+        out += sizeof entry;
+        len -= sizeof entry;
+    }
+    const std::size_t size = std::min(len, event.data.size());
+    std::copy_n(event.data.data(), size, out);
+    return size + (event.raw ? 0 : sizeof(fi_eq_cm_entry));
+}
+
+ssize_t EventQueue::take(std::uint32_t* type, void* buf, std::size_t len, std::uint64_t flags) {
+    Announcer* announcer = nullptr;
+    std::size_t size = 0;
+    {
+        const std::lock_guard lock(queue_mutex_);
+        if (queue_.empty()) {
+            return -FI_EAGAIN;
+        }
+        const Event& event = queue_.front();
+        if (event.err != 0) {
+            return -FI_EAVAIL;
+        }
+        if (len < least_size(event)) {
+            DAT_WARN(eq, "fi_eq_read(): a buffer of %zu bytes, the event has %zu", len,
+                     least_size(event));
+            return -FI_ETOOSMALL;
+        }
+        *type = event.type;
+        size = copy_event(event, buf, len);
+        if ((flags & FI_PEEK) == 0) {
+            announcer = event.announcer;
+            pop();
+        }
+    }
+    if (announcer) {
+        announcer->event_read();
+    }
+    return static_cast<ssize_t>(size);
+}
+
+ssize_t EventQueue::read(std::uint32_t* type, void* buf, std::size_t len, std::uint64_t flags) {
+    if (empty()) {
+        progress();
+    }
+    return take(type, buf, len, flags);
+}
+
+ssize_t EventQueue::read_error(fi_eq_err_entry* entry, std::uint64_t flags) {
+    const std::lock_guard lock(queue_mutex_);
+    if (queue_.empty() || queue_.front().err == 0) {
+        return -FI_EAGAIN;
+    }
+    Event& event = queue_.front();
+    entry->fid = event.fid;
+    entry->context = event.fid ? event.fid->context : nullptr;
+    entry->data = 0;
+    entry->err = event.err;
+    entry->prov_errno = event.prov_errno;
+    error_data_ = event.data;
+    if (entry->err_data && entry->err_data_size > 0) {
+        entry->err_data_size = std::min(entry->err_data_size, error_data_.size());
+        std::memcpy(entry->err_data, error_data_.data(), entry->err_data_size);
+    } else { // valid until the next error is read
+        entry->err_data = error_data_.empty() ? nullptr : error_data_.data();
+        entry->err_data_size = error_data_.size();
+    }
+    if ((flags & FI_PEEK) == 0) {
+        pop();
+    }
+    return sizeof *entry;
+}
+
+ssize_t EventQueue::read_waiting(std::uint32_t* type, void* buf, std::size_t len, int timeout_ms,
+                                 std::uint64_t flags) {
+    using Clock = std::chrono::steady_clock;
+    const auto deadline = Clock::now() + std::chrono::milliseconds(timeout_ms);
+    for (int left = timeout_ms;;) {
+        const ssize_t got = read(type, buf, len, flags);
+        if (got != -FI_EAGAIN || left == 0) {
+            return got;
+        }
+        wait_readable(wait_.fd(), left);
+        if (timeout_ms >= 0) {
+            const auto rest = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
+            left = std::max(0, static_cast<int>(rest.count()));
+        }
+    }
+}
+
+int EventQueue::try_wait() {
+    if (empty()) {
+        progress();
+    }
+    return empty() ? 0 : -FI_EAGAIN;
+}
+
+namespace {
+
+ssize_t read(fid_eq* eq, std::uint32_t* type, void* buf, std::size_t len, std::uint64_t flags) {
+    return eq_of(eq).read(type, buf, len, flags);
+}
+
+ssize_t read_error(fid_eq* eq, fi_eq_err_entry* entry, std::uint64_t flags) {
+    return eq_of(eq).read_error(entry, flags);
+}
+
+ssize_t write(fid_eq* eq, std::uint32_t type, const void* buf, std::size_t len, std::uint64_t) {
+    if (!eq_of(eq).writable()) {
+        DAT_WARN(eq, "fi_eq_write(): the event queue was opened without FI_WRITE");
+        return -FI_ENOSYS;
+    }
+    const int rc = no_throw([&] {
+        EventQueue::Event event;
+        event.type = type;
+        event.raw = true;
+        const auto* bytes = static_cast<const std::byte*>(buf);
+        event.data.assign(bytes, bytes + len);
+        eq_of(eq).push(std::move(event));
+        return 0;
+    });
+    return rc ? rc : static_cast<ssize_t>(len);
+}
+
+ssize_t read_waiting(fid_eq* eq, std::uint32_t* type, void* buf, std::size_t len, int timeout,
+                     std::uint64_t flags) {
+    if (!eq_of(eq).waitable()) {
+        DAT_WARN(eq, "fi_eq_sread(): the event queue was opened with FI_WAIT_NONE");
+        return -FI_ENOSYS;
+    }
+    return eq_of(eq).read_waiting(type, buf, len, timeout, flags);
+}
+
+const char* strerror(fid_eq*, int prov_errno, const void*, char* buf, std::size_t len) {
+    return give_text(text(static_cast<core::Reason>(prov_errno)), buf, len);
+}
+
+int close(fid_t f) {
+    EventQueue& eq = object_of<EventQueue, fid_eq>(f);
+    if (eq.users.count() > 0) {
+        DAT_WARN(eq, "fi_close() of an event queue: %d endpoints are bound to it",
+                 eq.users.count());
+        return -FI_EBUSY;
+    }
+    delete &eq;
+    return 0;
+}
+
+int control(fid_t f, int command, void* arg) {
+    EventQueue& eq = object_of<EventQueue, fid_eq>(f);
+    switch (command) {
+    case FI_GETWAIT:
+        if (!eq.waitable()) {
+            return -FI_ENODATA;
+        }
+        *static_cast<int*>(arg) = eq.wait_fd();
+        return 0;
+    case FI_GETWAITOBJ:
+        *static_cast<fi_wait_obj*>(arg) = eq.waitable() ? FI_WAIT_FD : FI_WAIT_NONE;
+        return 0;
+    default:
+        return -FI_ENOSYS;
+    }
+}
+
+fi_ops g_fid_ops = {
+    .size = sizeof(fi_ops),
+    .close = close,
+    .bind = DAT_NOT_OFFERED(fi_ops, bind),
+    .control = control,
+    .ops_open = DAT_NOT_OFFERED(fi_ops, ops_open),
+    .tostr = DAT_NOT_OFFERED(fi_ops, tostr),
+    .ops_set = DAT_NOT_OFFERED(fi_ops, ops_set),
+};
+
+fi_ops_eq g_eq_ops = {
+    .size = sizeof(fi_ops_eq),
+    .read = read,
+    .readerr = read_error,
+    .write = write,
+    .sread = read_waiting,
+    .strerror = strerror,
+};
+
+bool wait_object_offered(fi_wait_obj object) {
+    return object == FI_WAIT_NONE || object == FI_WAIT_UNSPEC || object == FI_WAIT_FD;
+}
+
+} // namespace
+
+int open_eq(fid_fabric* fabric, fi_eq_attr* attr, fid_eq** eq, void* context) {
+    fi_eq_attr defaults{};
+    defaults.wait_obj = FI_WAIT_UNSPEC;
+    const fi_eq_attr& asked = attr ? *attr : defaults;
+    if (!wait_object_offered(asked.wait_obj)) {
+        DAT_WARN(eq, "fi_eq_open(): wait_obj = %d; FI_WAIT_NONE, FI_WAIT_UNSPEC and FI_WAIT_FD are "
+                     "offered",
+                 asked.wait_obj);
+        return -FI_ENOSYS;
+    }
+    return no_throw([&] {
+        auto made = std::make_unique<EventQueue>(fabric_of(fabric), asked, context);
+        if (const int rc = made->open()) {
+            DAT_WARN(eq, "fi_eq_open(): %s; raise the limit on open files (ulimit -n)",
+                     std::strerror(-rc));
+            return rc;
+        }
+        made->fid.ops = &g_fid_ops;
+        made->ops = &g_eq_ops;
+        *eq = made.release();
+        return 0;
+    });
+}
+
+} // namespace dat::ofi

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// The event queue. Its lock order: sources_mutex_, then a domain's gate or a
+// listener's lock, then queue_mutex_. May include: ofi, soft, libfabric.
+#ifndef DAT_OFI_EQ_H
+#define DAT_OFI_EQ_H
+
+#include "core/completion.h"
+#include "ofi/fid.h"
+#include "ofi/wait.h"
+
+#include <rdma/fi_eq.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <vector>
+
+namespace dat::ofi {
+
+class Fabric;
+
+// Something whose progress can bring events. An event queue calls it when it is
+// read and empty.
+class EventSource {
+  public:
+    virtual int wait_fd() const = 0;
+    virtual void progress() = 0;
+    // A thread of the provider looks after it as well: nobody need be woken for it.
+    virtual bool looked_after() const = 0;
+
+  protected:
+    ~EventSource() = default;
+};
+
+// Told when an FI_CONNREQ event of it is read, or thrown away unread.
+class Announcer {
+  public:
+    virtual void event_read() = 0;
+    virtual void event_discarded(fid_t request) = 0;
+
+  protected:
+    ~Announcer() = default;
+};
+
+class EventQueue final : public fid_eq {
+  public:
+    struct Event {
+        std::uint32_t type = 0;
+        fid_t fid = nullptr;
+        fi_info* info = nullptr; // FI_CONNREQ; owned
+        Announcer* announcer = nullptr;
+        bool raw = false;            // `data` is the whole entry (fi_eq_write())
+        int err = 0;                 // not 0: for fi_eq_readerr()
+        int prov_errno = 0;          // a core::Reason
+        std::vector<std::byte> data; // private data
+    };
+
+    EventQueue(Fabric& fabric, const fi_eq_attr& attr, void* context);
+    ~EventQueue();
+
+    int open(); // 0 or -errno
+
+    Users users; // endpoints bound to it
+    Fabric& fabric() { return fabric_; }
+    bool waitable() const { return wait_obj_ != FI_WAIT_NONE; }
+    bool writable() const { return writable_; }
+    int wait_fd() const { return wait_.fd(); }
+
+    // Any thread, also under a gate. Takes the event; throws std::bad_alloc.
+    void push(Event&& event);
+    // Throws away the events of an object that is being closed. Not under a gate.
+    void purge(fid_t fid);
+
+    // A source may be added several times, and is removed as often. Not under a
+    // gate. 0 or -errno.
+    int add_source(EventSource& source);
+    void remove_source(EventSource& source);
+
+    ssize_t read(std::uint32_t* type, void* buf, std::size_t len, std::uint64_t flags);
+    ssize_t read_error(fi_eq_err_entry* entry, std::uint64_t flags);
+    ssize_t read_waiting(std::uint32_t* type, void* buf, std::size_t len, int timeout_ms,
+                         std::uint64_t flags);
+    // 0: nothing is there, a thread may sleep on wait_fd(). -FI_EAGAIN: read first.
+    int try_wait();
+
+  private:
+    struct Source {
+        EventSource* source;
+        int uses;
+    };
+
+    void progress();
+    bool empty();
+    ssize_t take(std::uint32_t* type, void* buf, std::size_t len, std::uint64_t flags);
+    void pop(); // under queue_mutex_
+    static std::size_t copy_event(const Event& event, void* buf, std::size_t len);
+    static std::size_t least_size(const Event& event);
+
+    Fabric& fabric_;
+    const fi_wait_obj wait_obj_;
+    const bool writable_;
+    WaitSet wait_;
+    Signal signal_; // raised while there are events
+
+    std::mutex queue_mutex_; // queue_, error_data_
+    std::deque<Event> queue_;
+    std::vector<std::byte> error_data_; // of the error that was read last
+
+    std::mutex sources_mutex_; // sources_, and their progress
+    std::vector<Source> sources_;
+};
+
+inline EventQueue& eq_of(fid_eq* f) { return *static_cast<EventQueue*>(f); }
+
+// fi_eq_open(3).
+int open_eq(fid_fabric* fabric, fi_eq_attr* attr, fid_eq** eq, void* context);
+
+} // namespace dat::ofi
+
+#endif

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// The fabric object, and the connection requests that were announced on it and
+// not yet settled. May include: ofi, libfabric.
+#ifndef DAT_OFI_FABRIC_H
+#define DAT_OFI_FABRIC_H
+
+#include "ofi/fid.h"
+#include "soft/iwarp/connect.h"
+
+#include <rdma/fabric.h>
+
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+namespace dat::ofi {
+
+class Endpoint;
+class PassiveEndpoint;
+
+// fi_info.handle of an FI_CONNREQ event. Lives until it is accepted or rejected
+// (CR-9), also where the endpoint made from it is closed: then while the passive
+// endpoint lives that could reject it. The fabric's lock guards it.
+struct Request {
+    struct fid handle;
+    std::unique_ptr<iwarp::ConnRequest> request;
+    PassiveEndpoint* origin = nullptr; // nullptr: closed
+    Endpoint* holder = nullptr;        // the endpoint that fi_accept() would connect
+    bool held_before = false;          // an endpoint was made from it, maybe closed since
+};
+
+class Fabric final : public fid_fabric {
+  public:
+    Fabric(std::uint32_t api, void* context);
+
+    Users users;
+
+    // Requests. All take the lock; the pointers that come in are compared, never
+    // followed, so that a handle that is gone is refused.
+    // Takes it in; the handle to give away.
+    fid_t add_request(std::unique_ptr<iwarp::ConnRequest> request, PassiveEndpoint& origin);
+    // Makes `holder` the one that accepts it; false: settled, or held by another.
+    bool hold_request(fid_t handle, Endpoint& holder);
+    // `holder` lets go of it: it can be rejected, or held again.
+    void drop_request(fid_t handle, Endpoint& holder);
+    // Takes it out, to settle it; nullptr: settled before. `by`: its holder for an
+    // accept, nullptr for a reject.
+    std::unique_ptr<Request> take_request(fid_t handle, const Endpoint* by);
+    // A settling that failed.
+    void put_back(std::unique_ptr<Request> request);
+    // The event that announced it is thrown away unread.
+    void discard_request(fid_t handle);
+    // `origin` is being closed.
+    void forget_origin(const PassiveEndpoint& origin);
+
+    // Addresses of a request; false: settled before.
+    bool addresses(fid_t handle, iwarp::SocketAddress& local, iwarp::SocketAddress& peer);
+
+  private:
+    std::mutex mutex_; // requests_
+    std::unordered_map<fid_t, std::unique_ptr<Request>> requests_;
+};
+
+inline Fabric& fabric_of(fid_fabric* f) { return *static_cast<Fabric*>(f); }
+
+// fi_fabric(3).
+int open_fabric(fi_fabric_attr* attr, fid_fabric** fabric, void* context);
+
+} // namespace dat::ofi
+
+#endif

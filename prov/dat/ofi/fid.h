@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// How a C++ object is a libfabric object: its class derives from the C structure
+// (fid_ep ...), whose first member is the fid. May include: libfabric.
+#ifndef DAT_OFI_FID_H
+#define DAT_OFI_FID_H
+
+#include <rdma/fabric.h>
+
+#include <atomic>
+#include <cstddef>
+
+namespace dat::ofi {
+
+// The object behind a fid that is known to be of class `Object`, which derives
+// from the C structure `Struct`. Not inlined: a compiler that knew that `f` is part
+// of an object would take that object for the C structure alone.
+template <class Object, class Struct> __attribute__((noinline)) Object& object_of(struct fid* f) {
+    static_assert(offsetof(Struct, fid) == 0);
+    return *static_cast<Object*>(reinterpret_cast<Struct*>(f));
+}
+
+// How many other objects stand on this one: it cannot be closed before them.
+class Users {
+  public:
+    void add() { count_.fetch_add(1, std::memory_order_relaxed); }
+    void remove() { count_.fetch_sub(1, std::memory_order_release); }
+    int count() const { return count_.load(std::memory_order_acquire); }
+
+  private:
+    std::atomic<int> count_{0};
+};
+
+} // namespace dat::ofi
+
+#endif

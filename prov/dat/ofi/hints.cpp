@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// The attributes of info.h: the offer, and its comparison with hints.
+// May include: ofi, libfabric.
+#include "ofi/info.h"
+#include "ofi/provider.h"
+#include "soft/endpoint.h"
+
+#include <cstdarg>
+#include <cstdio>
+#include <new>
+
+namespace dat::ofi {
+namespace {
+
+constexpr std::uint64_t kTxCaps = FI_MSG | FI_RMA | FI_SEND | FI_READ | FI_WRITE;
+constexpr std::uint64_t kRxCaps = FI_MSG | FI_RMA | FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE;
+constexpr std::uint64_t kDomainCaps = FI_LOCAL_COMM | FI_REMOTE_COMM;
+constexpr std::uint64_t kCaps = kTxCaps | kRxCaps | kDomainCaps;
+constexpr std::uint64_t kMessageDirections = FI_SEND | FI_RECV;
+constexpr std::uint64_t kRmaDirections = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+
+// One stream, in which a target handles what comes in order. Not offered is what
+// would need a read's data to be fetched before anything later is placed (WAR, SAR).
+constexpr std::uint64_t kMessageOrder = FI_ORDER_RAR | FI_ORDER_RMA_RAR | FI_ORDER_RAW |
+                                        FI_ORDER_RMA_RAW | FI_ORDER_RAS | FI_ORDER_WAW |
+                                        FI_ORDER_RMA_WAW | FI_ORDER_WAS | FI_ORDER_SAW |
+                                        FI_ORDER_SAS;
+constexpr std::uint64_t kCompletionOrder = FI_ORDER_STRICT;
+
+constexpr std::size_t kEndpoints = 1U << 15;
+constexpr std::size_t kQueues = 1U << 16;
+constexpr std::size_t kRegions = 1U << 24;
+// Modes of registration that a provider of API 1.5 knows; the values 1 and 2 stand
+// for whole sets of modes.
+constexpr int kBasic = FI_MR_BASIC;
+constexpr int kScalable = FI_MR_SCALABLE;
+
+bool before_1_5(std::uint32_t version) { return FI_VERSION_LT(version, FI_VERSION(1, 5)); }
+
+// Collects the first disagreement.
+class Comparison {
+  public:
+    explicit Comparison(Refusal& why) : why_(why) {}
+
+    bool at_most(const char* hint, std::uint64_t asked, std::uint64_t offered) {
+        return asked <= offered || refuse("%s = %llu, at most %llu is offered", hint,
+                                          static_cast<unsigned long long>(asked),
+                                          static_cast<unsigned long long>(offered));
+    }
+    bool within(const char* hint, std::uint64_t asked, std::uint64_t offered, fi_type type) {
+        if ((asked & ~offered) == 0) {
+            return true;
+        }
+        std::uint64_t missing = asked & ~offered;
+        char names[96];
+        std::snprintf(names, sizeof names, "%s", fi_tostr(&missing, type));
+        return refuse("%s = 0x%llx: not offered: %s", hint, static_cast<unsigned long long>(asked),
+                      names);
+    }
+    bool refuse(const char* format, ...) __attribute__((format(printf, 2, 3))) {
+        va_list args;
+        va_start(args, format);
+        std::vsnprintf(why_.what, sizeof why_.what, format, args);
+        va_end(args);
+        return false;
+    }
+    bool refuse_routine(const char* what) {
+        why_.routine = true;
+        return refuse("%s", what);
+    }
+
+  private:
+    Refusal& why_;
+};
+
+bool check_endpoint(const fi_ep_attr& ep, std::uint64_t caps, Comparison& c) {
+    if (ep.type != FI_EP_UNSPEC && ep.type != FI_EP_MSG) {
+        return c.refuse_routine("ep_attr->type: only FI_EP_MSG is offered (ofi_rxm makes "
+                                "FI_EP_RDM of it)");
+    }
+    if (ep.rx_ctx_cnt == FI_SHARED_CONTEXT || ep.tx_ctx_cnt == FI_SHARED_CONTEXT) {
+        return c.refuse_routine("ep_attr->rx_ctx_cnt or tx_ctx_cnt = FI_SHARED_CONTEXT: shared "
+                                "contexts are not offered");
+    }
+    if (ep.protocol != FI_PROTO_UNSPEC && ep.protocol != FI_PROTO_IWARP) {
+        return c.refuse("ep_attr->protocol = %u, FI_PROTO_IWARP (%d) is offered", ep.protocol,
+                        FI_PROTO_IWARP);
+    }
+    const bool rma = (caps & FI_RMA) != 0;
+    return c.at_most("ep_attr->protocol_version", ep.protocol_version, 1) &&
+           c.at_most("ep_attr->max_msg_size", ep.max_msg_size, kMaxMessageSize) &&
+           c.at_most("ep_attr->tx_ctx_cnt", ep.tx_ctx_cnt, 1) &&
+           c.at_most("ep_attr->rx_ctx_cnt", ep.rx_ctx_cnt, 1) &&
+           c.at_most("ep_attr->auth_key_size", ep.auth_key_size, 0) &&
+           (!rma ||
+            (c.at_most("ep_attr->max_order_raw_size", ep.max_order_raw_size, kMaxMessageSize) &&
+             c.at_most("ep_attr->max_order_war_size", ep.max_order_war_size, 0) &&
+             c.at_most("ep_attr->max_order_waw_size", ep.max_order_waw_size, kMaxMessageSize)));
+}
+
+bool check_tx(const fi_tx_attr& tx, Comparison& c) {
+    return c.within("tx_attr->caps", tx.caps, kCaps, FI_TYPE_CAPS) &&
+           c.within("tx_attr->op_flags", tx.op_flags, kTxOpFlags, FI_TYPE_OP_FLAGS) &&
+           c.within("tx_attr->msg_order", tx.msg_order, kMessageOrder, FI_TYPE_MSG_ORDER) &&
+           c.within("tx_attr->comp_order", tx.comp_order, kCompletionOrder, FI_TYPE_MSG_ORDER) &&
+           c.at_most("tx_attr->inject_size", tx.inject_size, soft::kInjectSize) &&
+           c.at_most("tx_attr->size", tx.size, kMaxQueueSize) &&
+           c.at_most("tx_attr->iov_limit", tx.iov_limit, soft::kMaxIov) &&
+           c.at_most("tx_attr->rma_iov_limit", tx.rma_iov_limit, 1);
+}
+
+bool check_rx(const fi_rx_attr& rx, Comparison& c) {
+    return c.within("rx_attr->caps", rx.caps, kCaps, FI_TYPE_CAPS) &&
+           c.within("rx_attr->op_flags", rx.op_flags, kRxOpFlags, FI_TYPE_OP_FLAGS) &&
+           c.within("rx_attr->msg_order", rx.msg_order, kMessageOrder, FI_TYPE_MSG_ORDER) &&
+           c.within("rx_attr->comp_order", rx.comp_order, kCompletionOrder | FI_ORDER_DATA,
+                    FI_TYPE_MSG_ORDER) &&
+           c.at_most("rx_attr->total_buffered_recv", rx.total_buffered_recv, 0) &&
+           c.at_most("rx_attr->size", rx.size, kMaxQueueSize) &&
+           c.at_most("rx_attr->iov_limit", rx.iov_limit, soft::kMaxIov);
+}
+
+// No mode is required, so any set of them agrees, as long as it is one.
+bool check_mr_mode(int mode, std::uint32_t version, Comparison& c) {
+    const bool lone = mode == kBasic || mode == kScalable;
+    if (before_1_5(version) ? mode != FI_MR_UNSPEC && !lone
+                            : (mode & (kBasic | kScalable)) != 0 && !lone) {
+        return c.refuse("domain_attr->mr_mode = 0x%x: FI_MR_BASIC and FI_MR_SCALABLE do not mix "
+                        "with other modes%s",
+                        static_cast<unsigned>(mode),
+                        before_1_5(version) ? ", of which API versions before 1.5 have none" : "");
+    }
+    return true;
+}
+
+bool check_domain(const fi_domain_attr& domain, std::uint32_t version, Comparison& c) {
+    if (!c.at_most("domain_attr->threading", domain.threading, FI_THREAD_ENDPOINT) ||
+        !c.at_most("domain_attr->control_progress", domain.control_progress, FI_PROGRESS_MANUAL) ||
+        !c.at_most("domain_attr->data_progress", domain.data_progress, FI_PROGRESS_MANUAL) ||
+        !c.at_most("domain_attr->cq_data_size", domain.cq_data_size, 0) ||
+        !check_mr_mode(domain.mr_mode, version, c)) {
+        return false;
+    }
+    // Members of API 1.5: an older program's structure ends before them.
+    return before_1_5(version) ||
+           (c.at_most("domain_attr->cntr_cnt", domain.cntr_cnt, 0) &&
+            c.at_most("domain_attr->mr_iov_limit", domain.mr_iov_limit, 1) &&
+            c.within("domain_attr->caps", domain.caps, kDomainCaps, FI_TYPE_CAPS) &&
+            c.at_most("domain_attr->auth_key_size", domain.auth_key_size, 0) &&
+            c.at_most("domain_attr->max_err_data", domain.max_err_data, kMaxConnectionData) &&
+            c.at_most("domain_attr->mr_cnt", domain.mr_cnt, kRegions));
+}
+
+bool check_format(std::uint32_t format, Comparison& c) {
+    return format == FI_FORMAT_UNSPEC || format == FI_SOCKADDR || format == FI_SOCKADDR_IN ||
+           format == FI_SOCKADDR_IN6 ||
+           c.refuse("addr_format = %u: FI_SOCKADDR, FI_SOCKADDR_IN and FI_SOCKADDR_IN6 are offered",
+                    format);
+}
+
+// What an info carries where `hints` ask for some capabilities of `offered`.
+std::uint64_t caps_for(std::uint64_t hints, std::uint64_t offered) {
+    if (hints == 0) {
+        return offered;
+    }
+    std::uint64_t caps = (hints & offered) | (offered & kDomainCaps);
+    if ((caps & FI_MSG) != 0 && (hints & kMessageDirections) == 0) {
+        caps |= offered & kMessageDirections;
+    }
+    if ((caps & FI_RMA) != 0 && (hints & kRmaDirections) == 0) {
+        caps |= offered & kRmaDirections;
+    }
+    return caps;
+}
+
+// Of what the program is ready for, what the provider makes use of: then a peer
+// has to know keys and addresses that it cannot guess.
+int mr_mode_for(const fi_domain_attr* hints, std::uint32_t version) {
+    const int mode = hints ? hints->mr_mode : 0;
+    if (mode == kBasic || mode == kScalable) {
+        return mode;
+    }
+    return before_1_5(version) ? kScalable : mode & (FI_MR_VIRT_ADDR | FI_MR_PROV_KEY);
+}
+
+template <class Value> Value either(Value hint, Value otherwise) {
+    return hint != Value{} ? hint : otherwise;
+}
+
+void fill_tx(fi_tx_attr& tx, const fi_tx_attr* hints, std::uint64_t caps) {
+    const fi_tx_attr none{};
+    const fi_tx_attr& h = hints ? *hints : none;
+    tx.caps = caps_for(h.caps, caps & kTxCaps);
+    tx.op_flags = h.op_flags;
+    tx.msg_order = kMessageOrder;
+    tx.comp_order = kCompletionOrder;
+    tx.inject_size = either(h.inject_size, soft::kInjectSize);
+    tx.size = either(h.size, kDefaultQueueSize);
+    tx.iov_limit = either(h.iov_limit, soft::kMaxIov);
+    tx.rma_iov_limit = 1;
+}
+
+void fill_rx(fi_rx_attr& rx, const fi_rx_attr* hints, std::uint64_t caps) {
+    const fi_rx_attr none{};
+    const fi_rx_attr& h = hints ? *hints : none;
+    rx.caps = caps_for(h.caps, caps & kRxCaps);
+    rx.op_flags = h.op_flags;
+    rx.msg_order = kMessageOrder;
+    rx.comp_order = kCompletionOrder;
+    rx.size = either(h.size, kDefaultQueueSize);
+    rx.iov_limit = either(h.iov_limit, soft::kMaxIov);
+}
+
+void fill_endpoint(fi_ep_attr& ep, const fi_ep_attr* hints) {
+    ep.type = FI_EP_MSG;
+    ep.protocol = FI_PROTO_IWARP;
+    ep.protocol_version = 1;
+    ep.max_msg_size = kMaxMessageSize;
+    ep.max_order_raw_size =
+        hints ? either(hints->max_order_raw_size, kMaxMessageSize) : kMaxMessageSize;
+    ep.max_order_waw_size =
+        hints ? either(hints->max_order_waw_size, kMaxMessageSize) : kMaxMessageSize;
+    ep.tx_ctx_cnt = 1;
+    ep.rx_ctx_cnt = 1;
+}
+
+void fill_domain(fi_domain_attr& domain, const fi_domain_attr* hints, std::uint32_t version) {
+    const fi_progress data = hints ? hints->data_progress : FI_PROGRESS_UNSPEC;
+    const fi_progress control = hints ? hints->control_progress : FI_PROGRESS_UNSPEC;
+    domain.threading = hints ? either(hints->threading, FI_THREAD_SAFE) : FI_THREAD_SAFE;
+    domain.data_progress = either(data, FI_PROGRESS_AUTO);
+    // Who drives data by hand, and does not say otherwise, drives everything.
+    domain.control_progress = either(control, domain.data_progress);
+    domain.resource_mgmt = FI_RM_ENABLED;
+    domain.av_type = hints ? hints->av_type : FI_AV_UNSPEC;
+    domain.mr_mode = mr_mode_for(hints, version);
+    domain.mr_key_size = sizeof(std::uint32_t);
+    domain.cq_cnt = kQueues;
+    domain.ep_cnt = kEndpoints;
+    domain.tx_ctx_cnt = kEndpoints;
+    domain.rx_ctx_cnt = kEndpoints;
+    domain.max_ep_tx_ctx = 1;
+    domain.max_ep_rx_ctx = 1;
+    domain.mr_iov_limit = 1;
+    domain.caps = kDomainCaps;
+    domain.max_err_data = kMaxConnectionData;
+    domain.mr_cnt = kRegions;
+}
+
+} // namespace
+
+bool agrees(const fi_info& hints, std::uint32_t version, Refusal& why) {
+    Comparison c(why);
+    // The type first: it is what most programs look for elsewhere.
+    if (hints.ep_attr && !check_endpoint(*hints.ep_attr, hints.caps, c)) {
+        return false;
+    }
+    if (hints.fabric_attr && !c.at_most("fabric_attr->prov_version",
+                                        hints.fabric_attr->prov_version, kProviderVersion)) {
+        return false;
+    }
+    return c.within("caps", hints.caps, kCaps, FI_TYPE_CAPS) && check_format(hints.addr_format, c) &&
+           (!hints.domain_attr || check_domain(*hints.domain_attr, version, c)) &&
+           (!hints.tx_attr || check_tx(*hints.tx_attr, c)) &&
+           (!hints.rx_attr || check_rx(*hints.rx_attr, c));
+}
+
+Info make_offer(const fi_info* hints, std::uint32_t version) {
+    Info info(fi_allocinfo());
+    if (!info) {
+        throw std::bad_alloc();
+    }
+    info->caps = caps_for(hints ? hints->caps : 0, kCaps);
+    info->handle = hints ? hints->handle : nullptr;
+    fill_tx(*info->tx_attr, hints ? hints->tx_attr : nullptr, info->caps);
+    fill_rx(*info->rx_attr, hints ? hints->rx_attr : nullptr, info->caps);
+    fill_endpoint(*info->ep_attr, hints ? hints->ep_attr : nullptr);
+    fill_domain(*info->domain_attr, hints ? hints->domain_attr : nullptr, version);
+    info->fabric_attr->prov_version = kProviderVersion;
+    info->fabric_attr->api_version = version;
+    return info;
+}
+
+} // namespace dat::ofi

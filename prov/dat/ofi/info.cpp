@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// fi_getinfo(): from node, service and hints to addresses, and from those to a
+// list of offers. May include: ofi, libfabric.
+#include "ofi/info.h"
+
+#include "base/log.h"
+#include "ofi/address.h"
+#include "ofi/errors.h"
+#include "ofi/provider.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dat::ofi {
+namespace {
+
+// Whether a list like "tcp,dat" or "dat;ofi_rxm" names this provider.
+bool names_dat(const char* list) {
+    if (!list) {
+        return false;
+    }
+    std::string_view rest(list);
+    while (!rest.empty()) {
+        const std::size_t end = std::min(rest.find_first_of(",;"), rest.size());
+        if (rest.substr(0, end) == kProviderName) {
+            return true;
+        }
+        rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+    return false;
+}
+
+// Programs ask all providers for everything: only who asked for this one by name
+// wants to know why there is nothing.
+bool asked_by_name(const fi_info* hints) {
+    const char* name = hints && hints->fabric_attr ? hints->fabric_attr->prov_name : nullptr;
+    return names_dat(name) || names_dat(std::getenv("FI_PROVIDER"));
+}
+
+// One route: an address of this host, and where to from it.
+struct Route {
+    SocketAddress source;
+    SocketAddress destination; // may be none
+    const LocalAddress* local; // whose interface `source` is on
+};
+
+// One call of fi_getinfo().
+class Search {
+  public:
+    Search(std::uint32_t version, std::uint64_t flags, const fi_info* hints)
+        : version_(version), flags_(flags), hints_(hints), locals_(local_addresses()) {}
+
+    int run(const char* node, const char* service, Info& result);
+
+  private:
+    int find_routes(const char* node, const char* service);
+    int from_named_source(const char* node, const char* service);
+    int towards(const std::vector<SocketAddress>& destinations, const SocketAddress& source);
+    void from_every_interface(const SocketAddress& destination, std::uint16_t port);
+    void from(const SocketAddress& source, const SocketAddress& destination);
+    bool names_fit(const LocalAddress& local) const;
+    Info offer(const Route& route) const;
+
+    int family() const;
+    int nothing(const std::string& why, bool routine = false) const;
+    SocketAddress hinted(const void* address, std::size_t size) const {
+        return address ? SocketAddress(static_cast<const sockaddr*>(address), size)
+                       : SocketAddress();
+    }
+
+    const std::uint32_t version_;
+    const std::uint64_t flags_;
+    const fi_info* const hints_; // may be nullptr
+    const std::vector<LocalAddress> locals_;
+    std::vector<Route> routes_;
+};
+
+int Search::nothing(const std::string& why, bool routine) const {
+    const bool loud = !routine && asked_by_name(hints_);
+    base::log(loud ? base::LogLevel::warn : base::LogLevel::info, base::LogArea::core,
+              "fi_getinfo() finds nothing: %s", why.c_str());
+    return -FI_ENODATA;
+}
+
+int Search::family() const {
+    const std::uint32_t format = hints_ ? hints_->addr_format : 0;
+    return format == FI_SOCKADDR_IN ? AF_INET : format == FI_SOCKADDR_IN6 ? AF_INET6 : AF_UNSPEC;
+}
+
+// Adds the route, if its source is an address of this host.
+void Search::from(const SocketAddress& source, const SocketAddress& destination) {
+    if (const LocalAddress* local = find_local(locals_, source)) {
+        routes_.push_back({source, destination, local});
+    }
+}
+
+void Search::from_every_interface(const SocketAddress& destination, std::uint16_t port) {
+    const std::string& only = parameters().interface;
+    bool known = only.empty();
+    for (const LocalAddress& local : locals_) {
+        known |= local.interface == only;
+        if ((family() != AF_UNSPEC && local.address.family() != family()) ||
+            (!only.empty() && local.interface != only) || local.link_local ||
+            (destination.valid() && destination.family() != local.address.family())) {
+            continue;
+        }
+        SocketAddress source = local.address;
+        source.set_port(port);
+        routes_.push_back({source, destination, &local});
+    }
+    if (!known) {
+        DAT_WARN(core, "FI_DAT_IFACE=\"%s\": there is no such interface, or it is down or has no "
+                       "address", only.c_str());
+    }
+}
+
+int Search::towards(const std::vector<SocketAddress>& destinations, const SocketAddress& source) {
+    for (const SocketAddress& destination : destinations) {
+        if (!source.valid()) {
+            from(source_towards(destination), destination);
+        } else if (source.family() != destination.family()) {
+            continue;
+        } else if (source.wildcard()) {
+            SocketAddress specific = source_towards(destination);
+            specific.set_port(source.port());
+            from(specific, destination);
+        } else {
+            from(source, destination);
+        }
+    }
+    return routes_.empty() ? nothing("no local address leads to " + destinations.front().text()) : 0;
+}
+
+// FI_SOURCE: node and service are where to come from or listen.
+int Search::from_named_source(const char* node, const char* service) {
+    if (!node && !service) {
+        DAT_WARN(core, "fi_getinfo(): FI_SOURCE needs a node or a service");
+        return -FI_EINVAL;
+    }
+    const SocketAddress destination =
+        hints_ ? hinted(hints_->dest_addr, hints_->dest_addrlen) : SocketAddress();
+    std::string why;
+    const bool numeric = (flags_ & FI_NUMERICHOST) != 0;
+    const auto sources = resolve({node, service, family(), true, numeric}, why);
+    if (sources.empty()) {
+        return nothing("source " + std::string(node ? node : service) + ": " + why);
+    }
+    for (const SocketAddress& source : sources) {
+        if (!source.wildcard()) {
+            from(source, destination);
+        } else if (routes_.empty()) { // the wildcards of both families mean the same
+            from_every_interface(destination, source.port());
+        }
+    }
+    return routes_.empty() ? nothing(sources.front().text() + " is not an address of this host") : 0;
+}
+
+int Search::find_routes(const char* node, const char* service) {
+    if ((flags_ & FI_SOURCE) != 0) {
+        return from_named_source(node, service);
+    }
+    const SocketAddress source =
+        hints_ ? hinted(hints_->src_addr, hints_->src_addrlen) : SocketAddress();
+    if (hints_ && hints_->src_addr && !source.valid()) {
+        return nothing("hints->src_addr is not an IPv4 or IPv6 socket address");
+    }
+    if (node || service) {
+        std::string why;
+        const bool numeric = (flags_ & FI_NUMERICHOST) != 0;
+        const auto destinations = resolve({node, service, family(), false, numeric}, why);
+        return destinations.empty()
+                   ? nothing("destination " + std::string(node ? node : service) + ": " + why)
+                   : towards(destinations, source);
+    }
+    if (hints_ && hints_->dest_addr) {
+        const SocketAddress destination = hinted(hints_->dest_addr, hints_->dest_addrlen);
+        return destination.valid()
+                   ? towards({destination}, source)
+                   : nothing("hints->dest_addr is not an IPv4 or IPv6 socket address");
+    }
+    if (source.valid() && !source.wildcard()) {
+        from(source, {});
+        return routes_.empty() ? nothing(source.text() + " is not an address of this host") : 0;
+    }
+    from_every_interface({}, source.valid() ? source.port() : std::uint16_t{0});
+    return routes_.empty() ? nothing("no network interface with a fitting address is up") : 0;
+}
+
+bool Search::names_fit(const LocalAddress& local) const {
+    const char* domain = hints_ && hints_->domain_attr ? hints_->domain_attr->name : nullptr;
+    const char* fabric = hints_ && hints_->fabric_attr ? hints_->fabric_attr->name : nullptr;
+    return (!domain || local.interface == domain) && (!fabric || local.subnet == fabric);
+}
+
+char* copy_text(const std::string& text) {
+    char* copy = strdup(text.c_str());
+    if (!copy) {
+        throw std::bad_alloc();
+    }
+    return copy;
+}
+
+Info Search::offer(const Route& route) const {
+    Info info = make_offer(hints_, version_);
+    info->addr_format = route.source.family() == AF_INET ? FI_SOCKADDR_IN : FI_SOCKADDR_IN6;
+    info->src_addr = copy_address(route.source, info->src_addrlen);
+    if (route.destination.valid()) {
+        info->dest_addr = copy_address(route.destination, info->dest_addrlen);
+    }
+    info->domain_attr->name = copy_text(route.local->interface);
+    info->fabric_attr->name = copy_text(route.local->subnet);
+    return info;
+}
+
+int Search::run(const char* node, const char* service, Info& result) {
+    Refusal why;
+    if (hints_ && !agrees(*hints_, version_, why)) {
+        return nothing(why.what, why.routine);
+    }
+    if (const int rc = find_routes(node, service)) {
+        return rc;
+    }
+    fi_info** tail = nullptr;
+    for (const Route& route : routes_) {
+        if (names_fit(*route.local)) {
+            Info info = offer(route);
+            fi_info* const added = info.release();
+            if (tail) {
+                *tail = added;
+            } else {
+                result.reset(added);
+            }
+            tail = &added->next;
+        }
+    }
+    return result ? 0
+                  : nothing("no interface goes by the name in domain_attr->name or the subnet in "
+                            "fabric_attr->name; " +
+                            routes_.front().local->interface + " and " +
+                            routes_.front().local->subnet + " would");
+}
+
+} // namespace
+
+void* copy_address(const SocketAddress& address, std::size_t& size) {
+    void* copy = std::malloc(address.size()); // for fi_freeinfo(), which calls free()
+    if (!copy) {
+        throw std::bad_alloc();
+    }
+    std::memcpy(copy, address.get(), address.size());
+    size = address.size();
+    return copy;
+}
+
+int getinfo(std::uint32_t version, const char* node, const char* service, std::uint64_t flags,
+            const fi_info* hints, fi_info** info) {
+    return no_throw([&] {
+        Info result;
+        const int rc = Search(version, flags, hints).run(node, service, result);
+        *info = result.release();
+        return rc;
+    });
+}
+
+} // namespace dat::ofi

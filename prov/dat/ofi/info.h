@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// fi_getinfo(): what is offered, and whether hints agree with it.
+// May include: ofi, libfabric.
+#ifndef DAT_OFI_INFO_H
+#define DAT_OFI_INFO_H
+
+#include "soft/iwarp/connect.h"
+
+#include <rdma/fabric.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace dat::ofi {
+
+struct FreeInfo {
+    void operator()(fi_info* info) const { fi_freeinfo(info); }
+};
+using Info = std::unique_ptr<fi_info, FreeInfo>; // a list
+
+inline constexpr std::size_t kDefaultQueueSize = 128;
+inline constexpr std::size_t kMaxQueueSize = 16384;
+inline constexpr std::size_t kMaxMessageSize = UINT32_MAX; // RFC 5041: 32-bit offsets
+inline constexpr std::size_t kMaxConnectionData = iwarp::kMaxPrivateData;
+
+// Operation flags that a tx_attr or rx_attr may set as the default of an endpoint.
+inline constexpr std::uint64_t kTxOpFlags = FI_INJECT | FI_COMPLETION | FI_INJECT_COMPLETE |
+                                            FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE;
+inline constexpr std::uint64_t kRxOpFlags = FI_COMPLETION;
+
+// fi_getinfo(3). One entry for each source address, the best first.
+int getinfo(std::uint32_t version, const char* node, const char* service, std::uint64_t flags,
+            const fi_info* hints, fi_info** info);
+
+// A copy of the address for fi_info.src_addr or dest_addr, and its size. Throws
+// std::bad_alloc.
+void* copy_address(const iwarp::SocketAddress& address, std::size_t& size);
+
+// Why hints do not agree with what is offered.
+struct Refusal {
+    char what[160] = ""; // which hint, its value, and what is offered
+    bool routine = false; // a question that other providers' layers always ask
+};
+// True: the attributes agree. Addresses and names are not looked at.
+bool agrees(const fi_info& hints, std::uint32_t version, Refusal& why);
+
+// The offer without addresses and names, made to fit hints that agree; nullptr:
+// none. Throws std::bad_alloc.
+Info make_offer(const fi_info* hints, std::uint32_t version);
+
+} // namespace dat::ofi
+
+#endif

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// See mr.h. May include: ofi, libfabric.
+#include "ofi/mr.h"
+
+#include "base/log.h"
+#include "ofi/domain.h"
+#include "ofi/errors.h"
+#include "ofi/fabric.h"
+#include "ofi/no_op.h"
+#include "soft/mr_table.h"
+
+#include <memory>
+
+namespace dat::ofi {
+namespace {
+
+constexpr std::uint64_t kAccess =
+    FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+
+class MemoryRegion final : public fid_mr {
+  public:
+    MemoryRegion(Domain& domain, void* context);
+    ~MemoryRegion() { domain_.users.remove(); }
+
+    // Puts it into the domain's table; sets the key. 0, or -FI_ENOKEY where
+    // the requested key is taken.
+    int publish(const soft::Region& region, std::uint64_t requested_key);
+    // From here on no peer reaches it.
+    void withdraw() {
+        const soft::GateCaller in(domain_.gate());
+        domain_.soft().regions().remove(static_cast<std::uint32_t>(key));
+    }
+
+  private:
+    Domain& domain_;
+};
+
+int MemoryRegion::publish(const soft::Region& region, std::uint64_t requested_key) {
+    const soft::GateCaller in(domain_.gate());
+    soft::MrTable& table = domain_.soft().regions();
+    if (domain_.provider_keys()) {
+        key = table.add(region);
+        return 0;
+    }
+    key = requested_key;
+    return table.add(static_cast<std::uint32_t>(requested_key), region) ? 0 : -FI_ENOKEY;
+}
+
+int close(fid_t f) {
+    MemoryRegion& region = object_of<MemoryRegion, fid_mr>(f);
+    region.withdraw();
+    delete &region;
+    return 0;
+}
+
+// A region is enabled from the start; FI_ENABLE on it has nothing to do.
+int control(fid_t, int command, void*) { return command == FI_ENABLE ? 0 : -FI_ENOSYS; }
+
+fi_ops g_fid_ops = {
+    .size = sizeof(fi_ops),
+    .close = close,
+    .bind = DAT_NOT_OFFERED(fi_ops, bind),
+    .control = control,
+    .ops_open = DAT_NOT_OFFERED(fi_ops, ops_open),
+    .tostr = DAT_NOT_OFFERED(fi_ops, tostr),
+    .ops_set = DAT_NOT_OFFERED(fi_ops, ops_set),
+};
+
+MemoryRegion::MemoryRegion(Domain& domain, void* context) : domain_(domain) {
+    fid.fclass = FI_CLASS_MR;
+    fid.context = context;
+    fid.ops = &g_fid_ops;
+    mem_desc = this; // not needed by any call, but some programs take NULL for a failure
+    domain_.users.add();
+}
+
+struct Asked {
+    iovec range;
+    std::uint64_t access;
+    std::uint64_t offset;
+    std::uint64_t key;
+    std::uint64_t flags;
+};
+
+int check(const Domain& domain, const Asked& asked) {
+    if (asked.flags != 0) {
+        DAT_WARN(mr, "fi_mr_reg*(): flags = 0x%llx; none is offered, a dmabuf among them",
+                 static_cast<unsigned long long>(asked.flags));
+        return -FI_EBADFLAGS;
+    }
+    if ((asked.access & ~kAccess) != 0) {
+        DAT_WARN(mr, "fi_mr_reg*(): access = 0x%llx has other bits than 0x%llx",
+                 static_cast<unsigned long long>(asked.access),
+                 static_cast<unsigned long long>(kAccess));
+        return -FI_EINVAL;
+    }
+    if (asked.offset != 0) {
+        DAT_WARN(mr, "fi_mr_reg*(): offset = %llu has to be 0",
+                 static_cast<unsigned long long>(asked.offset));
+        return -FI_EINVAL;
+    }
+    if (!asked.range.iov_base && asked.range.iov_len > 0) {
+        DAT_WARN(mr, "fi_mr_reg*(): a NULL buffer of %zu bytes", asked.range.iov_len);
+        return -FI_EINVAL;
+    }
+    if (!domain.provider_keys() && asked.key >= soft::MrTable::kKeyLimit) {
+        DAT_WARN(mr, "fi_mr_reg*(): requested_key = 0x%llx is longer than the mr_key_size of 4 "
+                     "bytes",
+                 static_cast<unsigned long long>(asked.key));
+        return -FI_EKEYREJECTED;
+    }
+    return 0;
+}
+
+int add(fid_t f, const Asked& asked, fid_mr** mr, void* context) {
+    if (f->fclass != FI_CLASS_DOMAIN) {
+        DAT_WARN(mr, "fi_mr_reg*(): the object is not a domain");
+        return -FI_EINVAL;
+    }
+    Domain& domain = object_of<Domain, fid_domain>(f);
+    if (const int rc = check(domain, asked)) {
+        return rc;
+    }
+    return no_throw([&] {
+        soft::Region region;
+        region.base = static_cast<std::byte*>(asked.range.iov_base);
+        region.length = asked.range.iov_len;
+        region.address = domain.virtual_addresses()
+                             ? reinterpret_cast<std::uintptr_t>(asked.range.iov_base)
+                             : 0;
+        region.zone = &domain;
+        region.access = static_cast<std::uint8_t>(
+            ((asked.access & FI_REMOTE_READ) != 0 ? soft::kRemoteRead : 0) |
+            ((asked.access & FI_REMOTE_WRITE) != 0 ? soft::kRemoteWrite : 0));
+        auto made = std::make_unique<MemoryRegion>(domain, context);
+        if (const int rc = made->publish(region, asked.key)) {
+            DAT_WARN(mr, "fi_mr_reg*(): requested_key = 0x%llx is in use by another region",
+                     static_cast<unsigned long long>(asked.key));
+            return rc;
+        }
+        *mr = made.release();
+        return 0;
+    });
+}
+
+int register_buffer(fid_t f, const void* buf, std::size_t len, std::uint64_t access,
+                    std::uint64_t offset, std::uint64_t requested_key, std::uint64_t flags,
+                    fid_mr** mr, void* context) {
+    return add(f, {{const_cast<void*>(buf), len}, access, offset, requested_key, flags}, mr,
+               context);
+}
+
+int register_vector(fid_t f, const iovec* iov, std::size_t count, std::uint64_t access,
+                    std::uint64_t offset, std::uint64_t requested_key, std::uint64_t flags,
+                    fid_mr** mr, void* context) {
+    if (count != 1) {
+        DAT_WARN(mr, "fi_mr_regv(): count = %zu; a region is one range (mr_iov_limit 1)", count);
+        return -FI_EINVAL;
+    }
+    return add(f, {iov[0], access, offset, requested_key, flags}, mr, context);
+}
+
+std::uint32_t api_version(fid_t domain) {
+    return object_of<Domain, fid_domain>(domain).fabric().api_version;
+}
+
+int register_attributes(fid_t f, const fi_mr_attr* attr, std::uint64_t flags, fid_mr** mr) {
+    // A newer libfabric puts another structure in place of the vector with some
+    // flags: they are refused before it is looked at.
+    if (flags != 0) {
+        return add(f, {{nullptr, 0}, 0, 0, 0, flags}, mr, nullptr);
+    }
+    if (attr->iov_count != 1 || attr->auth_key_size != 0) {
+        DAT_WARN(mr, "fi_mr_regattr(): iov_count = %zu, auth_key_size = %zu; 1 and 0 are offered",
+                 attr->iov_count, attr->auth_key_size);
+        return -FI_EINVAL;
+    }
+    // The member exists from API version 1.9 on.
+    if (f->fclass == FI_CLASS_DOMAIN && api_version(f) >= FI_VERSION(1, 9) &&
+        attr->iface != FI_HMEM_SYSTEM) {
+        DAT_WARN(mr, "fi_mr_regattr(): iface = %d; only FI_HMEM_SYSTEM is offered", attr->iface);
+        return -FI_ENOSYS;
+    }
+    return add(f, {attr->mr_iov[0], attr->access, attr->offset, attr->requested_key, 0}, mr,
+               attr->context);
+}
+
+} // namespace
+
+fi_ops_mr mr_ops = {
+    .size = sizeof(fi_ops_mr),
+    .reg = register_buffer,
+    .regv = register_vector,
+    .regattr = register_attributes,
+};
+
+} // namespace dat::ofi

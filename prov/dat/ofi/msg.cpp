@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// Messages, fi_msg(3). May include: ofi, libfabric.
+#include "base/log.h"
+#include "ofi/no_op.h"
+#include "ofi/post.h"
+
+#include <string>
+
+namespace dat::ofi {
+
+int refuse_flags(const char* call, std::uint64_t flags, std::uint64_t offered) {
+    DAT_WARN(ep_data, "%s: flags = 0x%llx has other bits than 0x%llx", call,
+             static_cast<unsigned long long>(flags), static_cast<unsigned long long>(offered));
+    return -FI_EBADFLAGS;
+}
+
+int refuse_count(const char* call, std::size_t count, std::size_t offered) {
+    DAT_WARN(ep_data, "%s: %zu segments, at most %zu are offered", call, count, offered);
+    return -FI_EINVAL;
+}
+
+int refuse_length(const char* call, std::size_t length, std::size_t offered) {
+    DAT_WARN(ep_data, "%s: %zu bytes, at most %zu are offered", call, length, offered);
+    return -FI_EMSGSIZE;
+}
+
+int refuse_key(const char* call, std::uint64_t key) {
+    DAT_WARN(ep_data, "%s: key = 0x%llx is longer than 4 bytes", call,
+             static_cast<unsigned long long>(key));
+    return -FI_EKEYREJECTED;
+}
+
+int refuse_state(const char* call, Endpoint& ep) {
+    DAT_WARN(ep_data, "%s is not allowed in state %s", call,
+             std::string(core::name(ep.soft().core().visible_state())).c_str());
+    return -FI_EOPBADSTATE;
+}
+
+namespace {
+
+ssize_t post_receive(const char* call, fid_ep* f, const iovec* iov, std::size_t count,
+                     void* context, std::uint64_t flags) {
+    Endpoint& ep = ep_of(f);
+    const soft::GateCaller in(ep.gate());
+    const bool reported = ep.rx_reported(flags);
+    const core::PostVerdict verdict =
+        soft::post_receive(ep.soft(), [&](soft::Receive& receive, std::uint64_t) {
+            receive.context = context;
+            receive.completion_flags = FI_RECV | FI_MSG;
+            receive.capacity = total(iov, count);
+            receive.iov_count = static_cast<std::uint8_t>(count);
+            receive.signaled = reported;
+            receive.length = 0;
+            receive.data = 0;
+            receive.overflow = 0;
+            for (std::size_t i = 0; i < count; ++i) {
+                receive.iov[i] = {static_cast<std::byte*>(iov[i].iov_base), iov[i].iov_len};
+            }
+        });
+    if (verdict == core::PostVerdict::refused) [[unlikely]] {
+        return refuse_state(call, ep);
+    }
+    return fi_result(verdict);
+}
+
+ssize_t recv(fid_ep* ep, void* buf, std::size_t len, void*, fi_addr_t, void* context) {
+    const iovec iov{buf, len};
+    return post_receive("fi_recv()", ep, &iov, 1, context, ep_of(ep).rx_flags());
+}
+
+ssize_t recvv(fid_ep* ep, const iovec* iov, void**, std::size_t count, fi_addr_t, void* context) {
+    if (const int rc = check("fi_recvv()", count, 0, 0)) {
+        return rc;
+    }
+    return post_receive("fi_recvv()", ep, iov, count, context, ep_of(ep).rx_flags());
+}
+
+ssize_t recvmsg(fid_ep* ep, const fi_msg* msg, std::uint64_t flags) {
+    if (const int rc = check("fi_recvmsg()", msg->iov_count, flags, kReceiveFlags)) {
+        return rc;
+    }
+    return post_receive("fi_recvmsg()", ep, msg->msg_iov, msg->iov_count, msg->context, flags);
+}
+
+// The sending calls over one Path.
+template <class Path> struct Sends {
+    static constexpr std::uint64_t kDone = FI_SEND | FI_MSG;
+
+    static ssize_t send(fid_ep* ep, const void* buf, std::size_t len, void*, fi_addr_t,
+                        void* context) {
+        const iovec iov{const_cast<void*>(buf), len};
+        return submit<Path>("fi_send()", ep,
+                            {soft::OpCode::send, kDone, &iov, 1, len, context,
+                             ep_of(ep).tx_flags()});
+    }
+
+    static ssize_t sendv(fid_ep* ep, const iovec* iov, void**, std::size_t count, fi_addr_t,
+                         void* context) {
+        if (const int rc = check("fi_sendv()", count, 0, 0)) {
+            return rc;
+        }
+        return submit<Path>("fi_sendv()", ep,
+                            {soft::OpCode::send, kDone, iov, count, total(iov, count), context,
+                             ep_of(ep).tx_flags()});
+    }
+
+    static ssize_t sendmsg(fid_ep* ep, const fi_msg* msg, std::uint64_t flags) {
+        if (const int rc = check("fi_sendmsg()", msg->iov_count, flags, kRequestFlags)) {
+            return rc;
+        }
+        return submit<Path>("fi_sendmsg()", ep,
+                            {soft::OpCode::send, kDone, msg->msg_iov, msg->iov_count,
+                             total(msg->msg_iov, msg->iov_count), msg->context, flags});
+    }
+
+    static ssize_t inject(fid_ep* ep, const void* buf, std::size_t len, fi_addr_t) {
+        const iovec iov{const_cast<void*>(buf), len};
+        Post post{soft::OpCode::send, kDone, &iov, 1, len, nullptr, FI_INJECT};
+        post.silent = true;
+        return submit<Path>("fi_inject()", ep, post);
+    }
+
+    static constexpr fi_ops_msg ops() {
+        return {
+            .size = sizeof(fi_ops_msg),
+            .recv = recv,
+            .recvv = recvv,
+            .recvmsg = recvmsg,
+            .send = send,
+            .sendv = sendv,
+            .sendmsg = sendmsg,
+            .inject = inject,
+            .senddata = DAT_NOT_OFFERED(fi_ops_msg, senddata),
+            .injectdata = DAT_NOT_OFFERED(fi_ops_msg, injectdata),
+        };
+    }
+};
+
+} // namespace
+
+fi_ops_msg msg_ops_unconnected = Sends<Unlinked>::ops();
+fi_ops_msg msg_ops_iwarp = Sends<OverIwarp>::ops();
+
+#define DAT_NO(slot) .slot = DAT_NOT_ENABLED(fi_ops_msg, slot)
+fi_ops_msg msg_ops_not_enabled = {
+    .size = sizeof(fi_ops_msg),
+    DAT_NO(recv),
+    DAT_NO(recvv),
+    DAT_NO(recvmsg),
+    DAT_NO(send),
+    DAT_NO(sendv),
+    DAT_NO(sendmsg),
+    DAT_NO(inject),
+    DAT_NO(senddata),
+    DAT_NO(injectdata),
+};
+#undef DAT_NO
+
+} // namespace dat::ofi

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// From a posting call of libfabric to a slot of the endpoint. The calls are
+// templates on a Path: how a request gets to the link. Nothing here allocates,
+// locks beyond the gate, or enters the kernel. May include: ofi, soft, libfabric.
+#ifndef DAT_OFI_POST_H
+#define DAT_OFI_POST_H
+
+#include "ofi/ep.h"
+#include "ofi/errors.h"
+#include "ofi/info.h"
+#include "soft/iwarp/link.h"
+#include "soft/post.h"
+
+#include <rdma/fi_endpoint.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <sys/uio.h>
+#include <utility>
+
+namespace dat::ofi {
+
+// The link is of a known kind.
+template <class L> struct Linked {
+    template <class Fill>
+    static core::PostVerdict post(soft::Endpoint& endpoint, bool more, Fill&& fill) {
+        return soft::post_request<L>(endpoint, more, std::forward<Fill>(fill));
+    }
+};
+using OverIwarp = Linked<iwarp::Link>;
+
+// There was no link when the caller looked at the table; there may be by now.
+struct Unlinked {
+    template <class Fill>
+    static core::PostVerdict post(soft::Endpoint& endpoint, bool more, Fill&& fill) {
+        const soft::Link* link = endpoint.link();
+        if (link && link->kind() == soft::LinkKind::iwarp) {
+            return OverIwarp::post(endpoint, more, std::forward<Fill>(fill));
+        }
+        return soft::post_request<soft::NoLink>(endpoint, more, std::forward<Fill>(fill));
+    }
+};
+
+// A request as the caller described it.
+struct Post {
+    soft::OpCode op;
+    std::uint64_t completion_flags;
+    const iovec* iov;
+    std::size_t count;
+    std::size_t length; // of all segments
+    void* context;
+    std::uint64_t flags;
+    std::uint64_t address = 0;
+    std::uint64_t key = 0;
+    bool silent = false; // an inject call: nothing is ever reported
+};
+
+inline constexpr std::uint64_t kRequestFlags = kTxOpFlags | FI_MORE | FI_FENCE;
+inline constexpr std::uint64_t kReceiveFlags = kRxOpFlags | FI_MORE;
+
+// Logged refusals, out of the way of the fast path; they return the error.
+int refuse_flags(const char* call, std::uint64_t flags, std::uint64_t offered) __attribute__((cold));
+int refuse_count(const char* call, std::size_t count, std::size_t offered) __attribute__((cold));
+int refuse_length(const char* call, std::size_t length, std::size_t offered) __attribute__((cold));
+int refuse_key(const char* call, std::uint64_t key) __attribute__((cold));
+int refuse_state(const char* call, Endpoint& ep) __attribute__((cold));
+
+inline std::size_t total(const iovec* iov, std::size_t count) {
+    std::size_t length = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+        length += iov[i].iov_len;
+    }
+    return length;
+}
+
+inline soft::Level level(std::uint64_t flags) {
+    if ((flags & FI_DELIVERY_COMPLETE) != 0) {
+        return soft::Level::delivered;
+    }
+    return (flags & FI_TRANSMIT_COMPLETE) != 0 ? soft::Level::placed : soft::Level::taken;
+}
+
+// Copies the payload into memory of the slot: the caller's is free at once.
+inline void copy_inline(soft::Request& request, std::byte* area, const Post& post) {
+    std::byte* at = area;
+    for (std::size_t i = 0; i < post.count; ++i) {
+        if (post.iov[i].iov_len > 0) {
+            std::memcpy(at, post.iov[i].iov_base, post.iov[i].iov_len);
+            at += post.iov[i].iov_len;
+        }
+    }
+    request.iov[0] = {area, post.length};
+    request.iov_count = 1;
+}
+
+inline void fill(soft::Request& request, std::byte* area, const Post& post, bool reported) {
+    request.context = post.context;
+    request.completion_flags = post.completion_flags;
+    request.length = post.length;
+    request.remote_address = post.address;
+    request.remote_key = static_cast<std::uint32_t>(post.key);
+    request.ordinal = 0;
+    request.op = post.op;
+    request.level = level(post.flags);
+    request.solicited = false;
+    request.fence = (post.flags & FI_FENCE) != 0;
+    request.signaled = reported;
+    request.silent = post.silent;
+    request.inlined = (post.flags & FI_INJECT) != 0 && post.op != soft::OpCode::read;
+    if (request.inlined) {
+        copy_inline(request, area, post);
+        return;
+    }
+    request.iov_count = static_cast<std::uint8_t>(post.count);
+    for (std::size_t i = 0; i < post.count; ++i) {
+        request.iov[i] = {static_cast<std::byte*>(post.iov[i].iov_base), post.iov[i].iov_len};
+    }
+}
+
+// Every request comes through here. `call` names it in a log line.
+template <class Path> ssize_t submit(const char* call, fid_ep* f, const Post& post) {
+    Endpoint& ep = ep_of(f);
+    if (post.length > kMaxMessageSize) [[unlikely]] {
+        return refuse_length(call, post.length, kMaxMessageSize);
+    }
+    if ((post.flags & FI_INJECT) != 0 && post.length > ep.inject_size() &&
+        post.op != soft::OpCode::read) [[unlikely]] {
+        return refuse_length(call, post.length, ep.inject_size());
+    }
+    if (post.key > UINT32_MAX) [[unlikely]] {
+        return refuse_key(call, post.key);
+    }
+    const soft::GateCaller in(ep.gate());
+    const bool reported = !post.silent && ep.tx_reported(post.flags);
+    soft::Endpoint& endpoint = ep.soft();
+    const core::PostVerdict verdict =
+        Path::post(endpoint, (post.flags & FI_MORE) != 0,
+                   [&](soft::Request& request, std::uint64_t seq) {
+                       fill(request, endpoint.inline_area(seq), post, reported);
+                   });
+    if (verdict == core::PostVerdict::refused) [[unlikely]] {
+        return refuse_state(call, ep);
+    }
+    return fi_result(verdict);
+}
+
+// What the calls with vectors and flags check before they may use them. 0 or -FI_E*.
+inline int check(const char* call, std::size_t count, std::uint64_t flags, std::uint64_t offered) {
+    if (count > soft::kMaxIov) [[unlikely]] {
+        return refuse_count(call, count, soft::kMaxIov);
+    }
+    if ((flags & ~offered) != 0) [[unlikely]] {
+        return refuse_flags(call, flags, offered);
+    }
+    return 0;
+}
+
+} // namespace dat::ofi
+
+#endif

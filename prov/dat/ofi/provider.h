@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// The provider as a whole: what libfabric's core gets from it, and the FI_DAT_*
+// variables. May include: soft, libfabric.
+#ifndef DAT_OFI_PROVIDER_H
+#define DAT_OFI_PROVIDER_H
+
+#include "soft/settings.h"
+
+#include <rdma/fabric.h>
+#include <rdma/providers/fi_prov.h>
+
+#include <cstddef>
+#include <string>
+
+namespace dat::ofi {
+
+inline constexpr char kProviderName[] = "dat";
+inline constexpr std::uint32_t kProviderVersion = FI_VERSION(1, 0);
+
+struct Parameters {
+    soft::Settings settings;
+    bool graceful_close = false; // FI_DAT_CLOSE: what fi_shutdown() does
+    std::string interface;       // FI_DAT_IFACE: the only one listed; empty: all
+};
+
+// As they were when the provider was loaded.
+const Parameters& parameters();
+
+// Defines and reads the variables, sets the log sink and returns the structure
+// for libfabric's core. Called once, when the library is loaded.
+fi_provider* initialize();
+
+} // namespace dat::ofi
+
+#endif

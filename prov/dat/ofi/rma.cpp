@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// RDMA reads and writes, fi_rma(3). May include: ofi, libfabric.
+#include "base/log.h"
+#include "ofi/no_op.h"
+#include "ofi/post.h"
+
+#include <rdma/fi_rma.h>
+
+namespace dat::ofi {
+namespace {
+
+// One remote range, as long as the local ones together. 0 or -FI_EINVAL.
+int check_remote(const char* call, const fi_msg_rma& msg, std::size_t length) {
+    if (msg.rma_iov_count == 1 && msg.rma_iov[0].len == length) [[likely]] {
+        return 0;
+    }
+    DAT_WARN(ep_data, "%s: %zu remote ranges of %zu bytes, %zu local bytes; one remote range of "
+                      "the same length is offered",
+             call, msg.rma_iov_count, msg.rma_iov_count > 0 ? msg.rma_iov[0].len : 0, length);
+    return -FI_EINVAL;
+}
+
+// The calls over one Path.
+template <class Path> struct Rma {
+    template <soft::OpCode Op>
+    static constexpr std::uint64_t kDone =
+        FI_RMA | (Op == soft::OpCode::read ? FI_READ : FI_WRITE);
+
+    template <soft::OpCode Op>
+    static ssize_t vector(const char* call, fid_ep* ep, const iovec* iov, std::size_t count,
+                          std::uint64_t address, std::uint64_t key, void* context) {
+        if (const int rc = check(call, count, 0, 0)) {
+            return rc;
+        }
+        return submit<Path>(call, ep,
+                            {Op, kDone<Op>, iov, count, total(iov, count), context,
+                             ep_of(ep).tx_flags(), address, key});
+    }
+
+    template <soft::OpCode Op>
+    static ssize_t message(const char* call, fid_ep* ep, const fi_msg_rma& msg,
+                           std::uint64_t flags) {
+        if (const int rc = check(call, msg.iov_count, flags, kRequestFlags)) {
+            return rc;
+        }
+        const std::size_t length = total(msg.msg_iov, msg.iov_count);
+        if (const int rc = check_remote(call, msg, length)) {
+            return rc;
+        }
+        return submit<Path>(call, ep,
+                            {Op, kDone<Op>, msg.msg_iov, msg.iov_count, length, msg.context, flags,
+                             msg.rma_iov[0].addr, msg.rma_iov[0].key});
+    }
+
+    static ssize_t read(fid_ep* ep, void* buf, std::size_t len, void*, fi_addr_t,
+                        std::uint64_t address, std::uint64_t key, void* context) {
+        const iovec iov{buf, len};
+        return vector<soft::OpCode::read>("fi_read()", ep, &iov, 1, address, key, context);
+    }
+
+    static ssize_t readv(fid_ep* ep, const iovec* iov, void**, std::size_t count, fi_addr_t,
+                         std::uint64_t address, std::uint64_t key, void* context) {
+        return vector<soft::OpCode::read>("fi_readv()", ep, iov, count, address, key, context);
+    }
+
+    static ssize_t readmsg(fid_ep* ep, const fi_msg_rma* msg, std::uint64_t flags) {
+        return message<soft::OpCode::read>("fi_readmsg()", ep, *msg, flags);
+    }
+
+    static ssize_t write(fid_ep* ep, const void* buf, std::size_t len, void*, fi_addr_t,
+                         std::uint64_t address, std::uint64_t key, void* context) {
+        const iovec iov{const_cast<void*>(buf), len};
+        return vector<soft::OpCode::write>("fi_write()", ep, &iov, 1, address, key, context);
+    }
+
+    static ssize_t writev(fid_ep* ep, const iovec* iov, void**, std::size_t count, fi_addr_t,
+                          std::uint64_t address, std::uint64_t key, void* context) {
+        return vector<soft::OpCode::write>("fi_writev()", ep, iov, count, address, key, context);
+    }
+
+    static ssize_t writemsg(fid_ep* ep, const fi_msg_rma* msg, std::uint64_t flags) {
+        return message<soft::OpCode::write>("fi_writemsg()", ep, *msg, flags);
+    }
+
+    static ssize_t inject(fid_ep* ep, const void* buf, std::size_t len, fi_addr_t,
+                          std::uint64_t address, std::uint64_t key) {
+        const iovec iov{const_cast<void*>(buf), len};
+        return submit<Path>("fi_inject_write()", ep,
+                            {soft::OpCode::write, kDone<soft::OpCode::write>, &iov, 1, len, nullptr,
+                             FI_INJECT, address, key, true});
+    }
+
+    static constexpr fi_ops_rma ops() {
+        return {
+            .size = sizeof(fi_ops_rma),
+            .read = read,
+            .readv = readv,
+            .readmsg = readmsg,
+            .write = write,
+            .writev = writev,
+            .writemsg = writemsg,
+            .inject = inject,
+            .writedata = DAT_NOT_OFFERED(fi_ops_rma, writedata),
+            .injectdata = DAT_NOT_OFFERED(fi_ops_rma, injectdata),
+        };
+    }
+};
+
+} // namespace
+
+fi_ops_rma rma_ops_unconnected = Rma<Unlinked>::ops();
+fi_ops_rma rma_ops_iwarp = Rma<OverIwarp>::ops();
+
+#define DAT_NO(slot) .slot = DAT_NOT_ENABLED(fi_ops_rma, slot)
+fi_ops_rma rma_ops_not_enabled = {
+    .size = sizeof(fi_ops_rma),
+    DAT_NO(read),
+    DAT_NO(readv),
+    DAT_NO(readmsg),
+    DAT_NO(write),
+    DAT_NO(writev),
+    DAT_NO(writemsg),
+    DAT_NO(inject),
+    DAT_NO(writedata),
+    DAT_NO(injectdata),
+};
+#undef DAT_NO
+
+} // namespace dat::ofi

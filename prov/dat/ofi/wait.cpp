@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// See wait.h. May include: std, system headers.
+#include "ofi/wait.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+namespace dat::ofi {
+
+Signal::~Signal() {
+    if (fd_ >= 0) {
+        close(fd_);
+    }
+}
+
+int Signal::open() {
+    fd_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    return fd_ < 0 ? -errno : 0;
+}
+
+void Signal::raise() const {
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const auto written = write(fd_, &one, sizeof one); // full: raised already
+}
+
+void Signal::clear() const {
+    std::uint64_t count;
+    [[maybe_unused]] const auto got = read(fd_, &count, sizeof count);
+}
+
+WaitSet::~WaitSet() {
+    if (fd_ >= 0) {
+        close(fd_);
+    }
+}
+
+int WaitSet::open() {
+    fd_ = epoll_create1(EPOLL_CLOEXEC);
+    return fd_ < 0 ? -errno : 0;
+}
+
+int WaitSet::add(int fd, void* tag) {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.ptr = tag;
+    return epoll_ctl(fd_, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
+}
+
+void WaitSet::remove(int fd) { epoll_ctl(fd_, EPOLL_CTL_DEL, fd, nullptr); }
+
+std::size_t WaitSet::ready(std::span<void*> tags) const {
+    std::array<epoll_event, 16> events;
+    const std::size_t room = std::min(events.size(), tags.size());
+    const int n = epoll_wait(fd_, events.data(), static_cast<int>(room), 0);
+    const auto count = n > 0 ? static_cast<std::size_t>(n) : 0;
+    for (std::size_t i = 0; i < count; ++i) {
+        tags[i] = events[i].data.ptr;
+    }
+    return count;
+}
+
+bool wait_readable(int fd, int timeout_ms) {
+    using Clock = std::chrono::steady_clock;
+    const auto deadline = Clock::now() + std::chrono::milliseconds(timeout_ms);
+    pollfd p{fd, POLLIN, 0};
+    for (int left = timeout_ms;;) {
+        const int n = poll(&p, 1, left);
+        if (n >= 0 || errno != EINTR) {
+            return n > 0;
+        }
+        if (timeout_ms >= 0) {
+            const auto rest = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
+            left = rest.count() > 0 ? static_cast<int>(rest.count()) : 0;
+        }
+    }
+}
+
+} // namespace dat::ofi

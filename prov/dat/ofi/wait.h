@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// What a thread of the application can sleep on. May include: std, system headers.
+#ifndef DAT_OFI_WAIT_H
+#define DAT_OFI_WAIT_H
+
+#include <cstddef>
+#include <span>
+
+namespace dat::ofi {
+
+// A descriptor that is readable from raise() until clear(). Any thread.
+class Signal {
+  public:
+    Signal() = default;
+    ~Signal();
+    Signal(const Signal&) = delete;
+    Signal& operator=(const Signal&) = delete;
+
+    int open(); // 0 or -errno
+    int fd() const { return fd_; }
+    void raise() const;
+    void clear() const;
+
+  private:
+    int fd_ = -1;
+};
+
+// A descriptor that is readable while one of those in it is (epoll). Any thread.
+class WaitSet {
+  public:
+    WaitSet() = default;
+    ~WaitSet();
+    WaitSet(const WaitSet&) = delete;
+    WaitSet& operator=(const WaitSet&) = delete;
+
+    int open(); // 0 or -errno
+    int fd() const { return fd_; }
+    int add(int fd, void* tag); // 0 or -errno
+    void remove(int fd);
+    // Tags of what is readable now; returns how many.
+    std::size_t ready(std::span<void*> tags) const;
+
+  private:
+    int fd_ = -1;
+};
+
+// Sleeps until `fd` is readable (true) or the time is over (false). A negative
+// time never is over. A signal handler does not end the sleep.
+bool wait_readable(int fd, int timeout_ms);
+
+} // namespace dat::ofi
+
+#endif

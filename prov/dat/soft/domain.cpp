@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// See domain.h. May include: soft, system headers.
+#include "soft/domain.h"
+
+#include "base/log.h"
+#include "soft/progress_thread.h"
+
+#include <algorithm>
+#include <cstring>
+#include <poll.h>
+
+namespace dat::soft {
+
+Domain::Domain(const Options& options)
+    : gate_(options.shared), settings_(options.settings), wants_thread_(options.progress_thread) {}
+
+Domain::~Domain() {
+    thread_.reset();
+    const auto deadline = Clock::now() + std::chrono::seconds(1);
+    bury();
+    while (!lingerers_.empty() && Clock::now() < deadline) {
+        pollfd fd{reactor_.fd(), POLLIN, 0};
+        poll(&fd, 1, 50);
+        reactor_.run();
+        bury();
+    }
+    lingerers_.clear();
+    dismissed_.clear();
+}
+
+int Domain::open() { return reactor_.open(); }
+
+void Domain::need_progress() {
+    if (!wants_thread_ || thread_) {
+        return;
+    }
+    thread_ = std::make_unique<ProgressThread>(*this);
+    if (const int error = thread_->start(); error != 0) {
+        DAT_WARN(domain,
+                 "no progress thread: %s; operations of peers wait until the application polls",
+                 std::strerror(-error));
+    }
+}
+
+void Domain::progress() {
+    polls_.store(polls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    run_once();
+}
+
+void Domain::progress_as_outsider() {
+    const GateOutsider inside(gate_);
+    run_once();
+}
+
+// Links that were busy lately are read without asking the kernel which have
+// something; the others are asked for now and then, or when all are at rest.
+void Domain::run_once() {
+    constexpr std::uint32_t kReactorPeriod = 32;
+    if (!pushes_.empty()) {
+        pushing_.swap(pushes_);
+        for (std::size_t i = 0; i < pushing_.size(); ++i) {
+            if (pushing_[i]) {
+                pushing_[i]->push();
+            }
+        }
+        pushing_.clear();
+    }
+    for (std::size_t i = 0; i < hot_count_; ++i) {
+        if (hot_[i]) {
+            hot_[i]->poll();
+        }
+    }
+    if (++rounds_ % kReactorPeriod == 0 || hot_count_ == 0) {
+        hot_count_ = static_cast<std::size_t>(
+            std::remove(hot_.begin(), hot_.begin() + hot_count_, nullptr) - hot_.begin());
+        reactor_.run();
+    }
+    bury();
+}
+
+void Domain::bury() {
+    dead_links_.clear();
+    dead_handshakes_.clear();
+    dismissed_.clear();
+}
+
+bool Domain::is_hot(const Link& link) const {
+    return std::find(hot_.begin(), hot_.begin() + hot_count_, &link) != hot_.begin() + hot_count_;
+}
+
+void Domain::heat(Link& link) {
+    if (hot_count_ < kHotLinks) {
+        hot_[hot_count_++] = &link;
+    }
+}
+
+// Struck out, not removed: run_once() may be walking over it.
+void Domain::cool(Link& link) {
+    std::replace(hot_.begin(), hot_.begin() + hot_count_, &link, static_cast<Link*>(nullptr));
+}
+
+void Domain::retire(std::unique_ptr<Link> link) {
+    cool(*link);
+    std::erase(pushes_, link.get());
+    std::replace(pushing_.begin(), pushing_.end(), link.get(), static_cast<Link*>(nullptr));
+    dead_links_.push_back(std::move(link));
+}
+
+void Domain::retire(std::unique_ptr<Handshake> handshake) {
+    dead_handshakes_.push_back(std::move(handshake));
+}
+
+void Domain::linger(std::unique_ptr<Lingerer> lingerer) {
+    lingerers_.push_back(std::move(lingerer));
+}
+
+void Domain::dismiss(Lingerer& lingerer) {
+    const auto found = std::find_if(lingerers_.begin(), lingerers_.end(),
+                                    [&](const auto& each) { return each.get() == &lingerer; });
+    dismissed_.push_back(std::move(*found));
+    lingerers_.erase(found);
+}
+
+std::span<std::byte> Domain::out_scratch() {
+    if (!out_scratch_) {
+        out_scratch_ = std::make_unique_for_overwrite<std::byte[]>(kScratchSize);
+    }
+    return {out_scratch_.get(), kScratchSize};
+}
+
+std::span<std::byte> Domain::in_scratch() {
+    if (!in_scratch_) {
+        in_scratch_ = std::make_unique_for_overwrite<std::byte[]>(kScratchSize);
+    }
+    return {in_scratch_.get(), kScratchSize};
+}
+
+} // namespace dat::soft

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// The software domain: registered memory, the descriptors and timers of its
+// connections, and their progress. Everything in it is guarded by its gate:
+// the application's calls enter it, the progress thread and event-queue readers
+// come as outsiders. May include: core, base, system headers.
+#ifndef DAT_SOFT_DOMAIN_H
+#define DAT_SOFT_DOMAIN_H
+
+#include "soft/gate.h"
+#include "soft/link.h"
+#include "soft/mr_table.h"
+#include "soft/reactor.h"
+#include "soft/settings.h"
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace dat::soft {
+
+class ProgressThread;
+
+// A socket that outlives its endpoint for a moment, to end its stream properly.
+class Lingerer {
+  public:
+    virtual ~Lingerer() = default;
+};
+
+class Domain {
+  public:
+    struct Options {
+        bool shared = true;          // FI_THREAD_SAFE: several callers at once
+        bool progress_thread = true; // FI_PROGRESS_AUTO
+        Settings settings;
+    };
+
+    explicit Domain(const Options& options);
+    // Ends what still lingers, waiting at most a second for bytes that their
+    // peers have not taken. No endpoint may be left.
+    ~Domain();
+    Domain(const Domain&) = delete;
+    Domain& operator=(const Domain&) = delete;
+
+    // Descriptors. 0 or -errno.
+    int open();
+
+    Gate& gate() { return gate_; }
+    Reactor& reactor() { return reactor_; }
+    MrTable& regions() { return regions_; }
+    const Settings& settings() const { return settings_; }
+
+    // Moves everything that can be moved without blocking; under the gate, as the
+    // application.
+    void progress();
+    // The same from a thread that is not the application's caller; takes the gate.
+    void progress_as_outsider();
+    // Readable when progress() has something to do. For poll(2) and epoll(7).
+    int wait_fd() const { return reactor_.fd(); }
+    // A thread of the application sleeps on wait_fd() and will call progress():
+    // the progress thread stays away meanwhile. Not under the gate.
+    void sleeper_begins() { sleepers_.fetch_add(1, std::memory_order_relaxed); }
+    void sleeper_ends() { sleepers_.fetch_sub(1, std::memory_order_relaxed); }
+    // Starts the progress thread if this domain has one and it does not run yet.
+    // Called when there is a connection to look after; under the gate.
+    void need_progress();
+
+    // For links. A hot link is polled at each progress(), others when the reactor
+    // says so.
+    void heat(Link& link);
+    void cool(Link& link);
+    bool is_hot(const Link& link) const;
+    // Changes with each progress().
+    std::uint64_t round() const { return rounds_; }
+    // push() is called for it at the next progress().
+    void push_later(Link& link) { pushes_.push_back(&link); }
+    // No call reaches it from here any more; destroyed when the gate is next left
+    // in progress(), or with the domain.
+    void retire(std::unique_ptr<Link> link);
+    void retire(std::unique_ptr<Handshake> handshake);
+    // Owned by the domain until it says dismiss().
+    void linger(std::unique_ptr<Lingerer> lingerer);
+    void dismiss(Lingerer& lingerer);
+
+    // Room to build frames in or to read into, shared by all links; contents last
+    // until the next call on any link.
+    static constexpr std::size_t kScratchSize = 128 * 1024;
+    std::span<std::byte> out_scratch();
+    std::span<std::byte> in_scratch();
+
+  private:
+    friend class ProgressThread;
+    static constexpr std::size_t kHotLinks = 8;
+
+    void run_once();
+    void bury();
+
+    Gate gate_;
+    Reactor reactor_;
+    MrTable regions_;
+    const Settings settings_;
+    const bool wants_thread_;
+
+    std::array<Link*, kHotLinks> hot_{};
+    std::size_t hot_count_ = 0;
+    std::uint64_t rounds_ = 1;
+    std::vector<Link*> pushes_;
+    std::vector<Link*> pushing_; // taken from pushes_ while being worked through
+    std::vector<std::unique_ptr<Link>> dead_links_;
+    std::vector<std::unique_ptr<Handshake>> dead_handshakes_;
+    std::vector<std::unique_ptr<Lingerer>> lingerers_;
+    std::vector<std::unique_ptr<Lingerer>> dismissed_;
+    std::unique_ptr<std::byte[]> out_scratch_;
+    std::unique_ptr<std::byte[]> in_scratch_;
+
+    std::atomic<std::uint64_t> polls_{0}; // progress() calls of the application
+    std::atomic<int> sleepers_{0};
+    std::unique_ptr<ProgressThread> thread_;
+};
+
+} // namespace dat::soft
+
+#endif

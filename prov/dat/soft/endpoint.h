@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// The endpoint of the software domain: the DAT core plus what its operations
+// are. Neutral about the link that carries them. All calls are made under the
+// domain's gate. May include: core, base.
+//
+//   post (soft/post.h) -> Request in its slot -> L::transmit      the link's own
+//   link -> finish_request / complete_receive -> CompletionQueue
+//   link, handshake -> established / failed / over -> core -> EndpointOwner::raise
+#ifndef DAT_SOFT_ENDPOINT_H
+#define DAT_SOFT_ENDPOINT_H
+
+#include "core/completion.h"
+#include "core/endpoint.h"
+#include "soft/link.h"
+#include "soft/reactor.h"
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+namespace dat::soft {
+
+class Domain;
+
+inline constexpr std::size_t kMaxIov = 4;
+inline constexpr std::size_t kInjectSize = 128; // bytes that a post may copy
+
+struct Iov {
+    std::byte* base;
+    std::size_t length;
+};
+
+enum class OpCode : std::uint8_t { send, send_invalidate, write, read };
+
+// When a request is complete (U-61).
+enum class Level : std::uint8_t {
+    taken,     // the kernel has its bytes
+    placed,    // the peer has placed the data
+    delivered, // and, for a message, its receive has completed
+};
+
+// A request in its slot, from the post until its completion. Not initialized, so
+// that slots which are never used are never touched: a post sets every member.
+struct Request {
+    void* context;
+    std::uint64_t completion_flags;
+    std::uint64_t length; // of all segments
+    std::uint64_t remote_address;
+    std::uint32_t remote_key; // or, for send_invalidate, the key to invalidate
+    std::uint32_t ordinal;    // the link's to set: position among what the peer confirms
+    OpCode op;
+    Level level;
+    std::uint8_t iov_count;
+    bool solicited; // DTO-22
+    bool fence;     // DTO-24
+    bool signaled;  // a success is reported (DTO-21)
+    bool silent;    // nothing is ever reported (fi_inject)
+    bool inlined;   // the payload was copied: iov[0] is in the inline area
+    std::array<Iov, kMaxIov> iov;
+};
+
+// A posted receive in its slot.
+struct Receive {
+    void* context;
+    std::uint64_t completion_flags;
+    std::uint64_t capacity; // of all segments
+    std::uint8_t iov_count;
+    bool signaled; // a success is reported
+    std::array<Iov, kMaxIov> iov;
+    // What came of it, set by complete_receive().
+    std::uint64_t length;
+    std::uint64_t data;
+    std::uint64_t overflow;
+};
+
+// Who an endpoint belongs to. Called under the domain's gate.
+class EndpointOwner {
+  public:
+    // The link is known: operation tables may be set for its kind. Comes before
+    // the ESTABLISHED event.
+    virtual void link_ready(Link& link) = 0;
+    virtual void raise(core::ConnectionEvent&& event) = 0;
+
+  protected:
+    ~EndpointOwner() = default;
+};
+
+class Endpoint : private Timer {
+  public:
+    struct Limits {
+        std::uint32_t requests = 128; // DTO-5
+        std::uint32_t receives = 128;
+    };
+
+    // `zone`: whose regions peers may touch through this endpoint (PZ-1); any
+    // pointer that names it. Throws std::bad_alloc.
+    Endpoint(Domain& domain, EndpointOwner& owner, const Limits& limits, const void* zone);
+    ~Endpoint(); // after free()
+    Endpoint(const Endpoint&) = delete;
+    Endpoint& operator=(const Endpoint&) = delete;
+
+    Domain& domain() { return domain_; }
+    const void* zone() const { return zone_; }
+    // nullptr: completions of that direction are not wanted (EPA-2).
+    void set_queues(core::CompletionQueue* requests, core::CompletionQueue* receives) {
+        request_cq_ = requests;
+        receive_cq_ = receives;
+    }
+
+    const core::Endpoint& core() const { return core_; }
+    // How the last attempt ended, and why; none before an end and after reset.
+    core::Event last_end() const { return last_end_; }
+    core::Reason reason() const { return reason_; }
+    std::uint32_t terminate_code() const { return terminate_code_; }
+
+    // --- the Consumer's calls; false: refused by the state, nothing changed ---
+
+    // EP-10. begin_connect() first, to know whether it is allowed; then the caller
+    // makes a handshake for attempt() and passes it to run(). `timeout`: TMO-1.
+    bool begin_connect(std::optional<std::chrono::microseconds> timeout);
+    // EP-15.
+    bool begin_accept();
+    void run(std::unique_ptr<Handshake> handshake) { handshake_ = std::move(handshake); }
+    core::Attempt attempt() const { return core_.attempt(); }
+    // EP-18, EP-19. Also true where it is a no-op.
+    bool disconnect(bool graceful);
+    // EP-21.
+    bool reset();
+    // EP-22: flushes into the queues; nothing comes afterwards. Always allowed: a
+    // libfabric endpoint is never in RESERVED, PASSIVE or TENTATIVE when it closes.
+    void free();
+    // A receive is posted; `seq` is its slot's number. Fill receive(seq), then call
+    // receive_filled(seq).
+    core::PostVerdict begin_receive(std::uint64_t& seq);
+    void receive_filled(std::uint64_t seq, core::PostVerdict verdict);
+    // The same for requests; the link's transmit() is up to the caller (soft/post.h).
+    core::PostVerdict begin_request(std::uint64_t& seq);
+    // After begin_request() said flushed, and the slot was filled (FLS-1).
+    void request_flushed() { complete_requests(); }
+    Request& request(std::uint64_t seq) { return requests_[core_.requests().slot(seq)]; }
+    Receive& receive(std::uint64_t seq) { return receives_[core_.receives().slot(seq)]; }
+    // kInjectSize bytes that belong to a request's slot.
+    std::byte* inline_area(std::uint64_t seq) {
+        return inline_areas_.get() + std::size_t{core_.requests().slot(seq)} * kInjectSize;
+    }
+    Link* link() { return link_.get(); }
+
+    // --- the handshake's calls, each at most once an attempt, `of` its attempt ---
+
+    // The handshake ended well. `stimulus`: peer_accepted or handshake_done. The
+    // data is what the peer sent (PD-2, PD-3).
+    void established(core::Attempt of, core::Stimulus stimulus, std::unique_ptr<Link> link,
+                     std::span<const std::byte> private_data);
+    // It did not. `stimulus` says how.
+    void failed(core::Attempt of, core::Stimulus stimulus, core::Reason reason,
+                std::span<const std::byte> private_data = {});
+
+    // --- the link's calls ---
+
+    // The oldest receive that no message has been matched with; false: none.
+    bool has_receive() const { return match_next_ != core_.receives().next(); }
+    std::uint64_t match_receive() { return match_next_++; }
+    // There is a message without a receive: Link::receive_posted() is wanted.
+    void set_starved(bool starved) { starved_ = starved; }
+    bool starved() const { return starved_; }
+    // A matched receive is over. `flags` are added to its completion flags.
+    void complete_receive(std::uint64_t seq, core::DtoStatus status, std::size_t length,
+                          std::uint64_t flags = 0, std::uint64_t data = 0,
+                          std::size_t overflow = 0);
+    // A request is over. Completions go up in posting order.
+    void finish_request(std::uint64_t seq, core::DtoStatus status) {
+        if (core_.requests().finish(seq, status)) {
+            complete_requests();
+        }
+    }
+    // The connection ends by `stimulus` (peer_disconnected, broken, drained,
+    // async_error). Outstanding operations are flushed, the event is raised and the
+    // link is retired before this returns: a link returns to its caller at once.
+    void over(core::Stimulus stimulus, core::Reason reason, Parting parting,
+              std::uint32_t terminate_code = 0);
+    // A request failed: it completes with `status`, those behind it as flushed, and
+    // the connection is broken (STS-0).
+    void request_failed(std::uint64_t seq, core::DtoStatus status, core::Reason reason,
+                        Parting parting, std::uint32_t terminate_code = 0);
+
+  private:
+    void expired() override; // the connect timeout
+    void let_go(Parting parting);
+    void flush(core::Flush what);
+    void end_attempt(core::Flush what, core::Reason reason, Parting parting,
+                     std::span<const std::byte> private_data);
+    void complete_requests();
+    void complete_receives();
+    void raise(core::Event event, core::Reason reason, std::span<const std::byte> private_data);
+
+    Domain& domain_;
+    EndpointOwner& owner_;
+    const void* zone_;
+    core::Endpoint core_;
+    std::unique_ptr<Request[]> requests_;
+    std::unique_ptr<Receive[]> receives_;
+    std::unique_ptr<std::byte[]> inline_areas_;
+    core::CompletionQueue* request_cq_ = nullptr;
+    core::CompletionQueue* receive_cq_ = nullptr;
+    std::unique_ptr<Handshake> handshake_;
+    std::unique_ptr<Link> link_;
+    std::uint64_t match_next_ = 0; // the receive that the next message takes
+    bool starved_ = false;
+    core::Event last_end_ = core::Event::none;
+    core::Reason reason_ = core::Reason::none;
+    std::uint32_t terminate_code_ = 0;
+};
+
+} // namespace dat::soft
+
+#endif

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// See gate.h. May include: soft, system headers.
+#include "soft/gate.h"
+
+#include <linux/membarrier.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace dat::soft {
+namespace {
+
+long membarrier(int command) { return syscall(SYS_membarrier, command, 0, 0); }
+
+bool membarrier_works() {
+    static const bool works = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
+    return works;
+}
+
+} // namespace
+
+Gate::Gate(bool shared) : shared_(shared), asymmetric_(membarrier_works()) {}
+
+void Gate::give_way() {
+    inside_.store(false, std::memory_order_release);
+    for (;;) {
+        { const std::lock_guard wait_for_holder(outsiders_); }
+        inside_.store(true, std::memory_order_seq_cst);
+        if (wanted_.load(std::memory_order_seq_cst) == 0) {
+            return;
+        }
+        inside_.store(false, std::memory_order_release);
+        sched_yield();
+    }
+}
+
+void Gate::outsider_enter() {
+    outsiders_.lock();
+    wanted_.fetch_add(1, std::memory_order_seq_cst);
+    if (asymmetric_) {
+        membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+    }
+    // The application leaves within one call; it never sleeps inside.
+    while (inside_.load(std::memory_order_seq_cst)) {
+        sched_yield();
+    }
+}
+
+void Gate::outsider_leave() {
+    wanted_.fetch_sub(1, std::memory_order_release);
+    outsiders_.unlock();
+}
+
+} // namespace dat::soft

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// Who may touch a domain. Two kinds of party:
+//   the application, through calls on the domain's objects (enter / leave);
+//   outsiders: the progress thread and readers of an event queue (Outsider).
+// With threading level FI_THREAD_DOMAIN the application promises one caller
+// at a time; then enter() is two plain stores and a load, and an outsider pays
+// for both with membarrier(2). With FI_THREAD_SAFE a mutex is taken as well.
+// May include: std, system headers.
+#ifndef DAT_SOFT_GATE_H
+#define DAT_SOFT_GATE_H
+
+#include <atomic>
+#include <mutex>
+
+namespace dat::soft {
+
+class Gate {
+  public:
+    // `shared`: the application may call from several threads at once.
+    explicit Gate(bool shared);
+
+    // The application's side. Never blocks for longer than an outsider holds the
+    // gate, which does not sleep while it does. Not recursive.
+    void enter() {
+        if (shared_) {
+            callers_.lock();
+        }
+        // A store, then a load of another variable: the processor may swap them unless
+        // the other side fences for both, by membarrier(2). Where that is refused each
+        // enter() has to fence for itself.
+        if (asymmetric_) {
+            inside_.store(true, std::memory_order_relaxed);
+            std::atomic_signal_fence(std::memory_order_seq_cst);
+        } else {
+            inside_.store(true, std::memory_order_seq_cst);
+        }
+        if (wanted_.load(std::memory_order_seq_cst)) [[unlikely]] {
+            give_way();
+        }
+    }
+    void leave() {
+        inside_.store(false, std::memory_order_release);
+        if (shared_) {
+            callers_.unlock();
+        }
+    }
+
+    void outsider_enter();
+    void outsider_leave();
+
+  private:
+    void give_way();
+
+    const bool shared_;
+    const bool asymmetric_;
+    std::mutex callers_;
+    std::atomic<bool> inside_{false}; // the application is between enter and leave
+    std::atomic<int> wanted_{0};      // outsiders that wait for or hold the gate
+    std::mutex outsiders_;            // one of them at a time holds it
+};
+
+class GateCaller {
+  public:
+    explicit GateCaller(Gate& gate) : gate_(gate) { gate_.enter(); }
+    ~GateCaller() { gate_.leave(); }
+    GateCaller(const GateCaller&) = delete;
+    GateCaller& operator=(const GateCaller&) = delete;
+
+  private:
+    Gate& gate_;
+};
+
+class GateOutsider {
+  public:
+    explicit GateOutsider(Gate& gate) : gate_(gate) { gate_.outsider_enter(); }
+    ~GateOutsider() { gate_.outsider_leave(); }
+    GateOutsider(const GateOutsider&) = delete;
+    GateOutsider& operator=(const GateOutsider&) = delete;
+
+  private:
+    Gate& gate_;
+};
+
+} // namespace dat::soft
+
+#endif

@@ -1,0 +1,449 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// The two handshakes: the initiator's from the TCP connect to the reply, the
+// responder's from the accept to ready-to-receive. See connect.h.
+// May include: soft, core, base, system headers.
+#include "soft/iwarp/connect.h"
+
+#include "base/log.h"
+#include "soft/domain.h"
+#include "soft/iwarp/link.h"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cerrno>
+#include <cstring>
+#include <sys/epoll.h>
+#include <unistd.h>
+#include <utility>
+
+namespace dat::iwarp {
+namespace {
+
+using core::Reason;
+using core::Stimulus;
+
+// RDMA reads that one connection may have outstanding in each direction.
+constexpr std::uint16_t kReadDepth = 16;
+// Where the peer does not say how many it can serve (RFC 5044 has no field for it).
+constexpr std::uint16_t kUnknownReadDepth = 1;
+
+std::uint16_t depth(std::uint16_t offered) {
+    return offered == kMpaNoDepth ? kReadDepth : std::min(offered, kReadDepth);
+}
+
+bool wants_crc(soft::Crc setting, const Socket& socket) {
+    return setting == soft::Crc::on ||
+           (setting == soft::Crc::automatic && !socket.peer().loopback());
+}
+
+// What both handshakes share: a socket in the domain's reactor, a frame that goes
+// out and one that comes in.
+class TcpHandshake : public soft::Handshake, protected soft::Pollable, protected soft::Timer {
+  public:
+    TcpHandshake(soft::Endpoint& endpoint, Socket socket)
+        : endpoint_(endpoint), domain_(endpoint.domain()), attempt_(endpoint.attempt()),
+          socket_(std::move(socket)) {}
+
+    void abandon() override { detach(); }
+
+  protected:
+    int watch(std::uint32_t events) {
+        const int error = watched_ ? 0 : domain_.reactor().add(socket_.fd(), events, *this);
+        if (watched_) {
+            domain_.reactor().modify(socket_.fd(), events, *this);
+        }
+        watched_ = watched_ || error == 0;
+        return error;
+    }
+
+    // Takes the socket out of the reactor; with it goes every call to this object.
+    Socket detach() {
+        domain_.reactor().disarm(*this);
+        if (watched_) {
+            domain_.reactor().remove(socket_.fd(), *this);
+            watched_ = false;
+        }
+        return std::move(socket_);
+    }
+
+    void fail(Stimulus stimulus, Reason reason, std::span<const std::byte> data = {}) {
+        endpoint_.failed(attempt_, stimulus, reason, data);
+    }
+
+    // Reports `stimulus` from the reactor, after the caller's call has returned.
+    void fail_soon(Stimulus stimulus, Reason reason) {
+        pending_ = {stimulus, reason};
+        domain_.reactor().arm(*this, soft::Clock::now());
+    }
+    bool fails_soon() const { return pending_.reason != Reason::none; }
+    void fail_now() { fail(pending_.stimulus, pending_.reason); }
+
+    // Encodes the frame to be sent.
+    void prepare(const MpaFrame& frame) {
+        out_size_ = encode_mpa_frame(frame, buffer_);
+        out_done_ = 0;
+        assert(out_size_ > 0);
+    }
+
+    // Sends what is left of it. 1: all is sent; 0: not yet; -errno.
+    int send() {
+        const ssize_t n = ::send(socket_.fd(), buffer_.data() + out_done_, out_size_ - out_done_,
+                                 MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n < 0) {
+            return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+        }
+        out_done_ += static_cast<std::size_t>(n);
+        return out_done_ == out_size_ ? 1 : 0;
+    }
+
+    soft::Endpoint& endpoint_;
+    soft::Domain& domain_;
+    const core::Attempt attempt_;
+    Socket socket_;
+    // Room for the largest frame; first for what goes out, then for what comes in.
+    std::array<std::byte, kMpaMaxFrameSize> buffer_;
+
+  private:
+    struct Pending {
+        Stimulus stimulus = Stimulus::refused;
+        Reason reason = Reason::none;
+    } pending_;
+    std::size_t out_size_ = 0;
+    std::size_t out_done_ = 0;
+    bool watched_ = false;
+};
+
+// Which stimulus an error of connect(2) is (EP-42, EP-43, U-1).
+std::pair<Stimulus, Reason> classify(int error) {
+    switch (error) {
+    case ENETUNREACH:
+    case EHOSTUNREACH:
+    case ENETDOWN:
+    case EHOSTDOWN:
+    case ETIMEDOUT:
+    case EADDRNOTAVAIL:
+        return {Stimulus::unreachable, Reason::unreachable};
+    case ECONNREFUSED:
+    case ECONNRESET:
+        return {Stimulus::refused, Reason::refused};
+    default:
+        return {Stimulus::refused, Reason::resources};
+    }
+}
+
+class Initiator final : public TcpHandshake {
+  public:
+    Initiator(soft::Endpoint& endpoint, Socket socket, std::span<const std::byte> private_data)
+        : TcpHandshake(endpoint, std::move(socket)),
+          private_data_(private_data.begin(), private_data.end()) {}
+
+    void start(const SocketAddress& destination) {
+        socket_.tune(domain_.settings().keepalive);
+        if (::connect(socket_.fd(), destination.get(), destination.size()) < 0 &&
+            errno != EINPROGRESS) {
+            const auto [stimulus, reason] = classify(errno);
+            fail_soon(stimulus, reason);
+        } else if (watch(EPOLLOUT) != 0) {
+            fail_soon(Stimulus::refused, Reason::resources);
+        }
+    }
+
+  private:
+    enum class Phase { connecting, requesting, waiting } phase_ = Phase::connecting;
+
+    void expired() override {
+        if (fails_soon()) {
+            fail_now();
+        } else {
+            fail(Stimulus::broken, Reason::handshake_limit);
+        }
+    }
+
+    void ready(std::uint32_t) override {
+        if (phase_ == Phase::connecting && !connected()) {
+            return;
+        }
+        if (phase_ == Phase::requesting) {
+            request();
+        } else {
+            read_reply();
+        }
+    }
+
+    bool connected() {
+        int error = 0;
+        socklen_t size = sizeof error;
+        getsockopt(socket_.fd(), SOL_SOCKET, SO_ERROR, &error, &size);
+        const SocketAddress self = socket_.local();
+        const SocketAddress peer = socket_.peer();
+        if (error == 0 && self.text() == peer.text()) {
+            error = ECONNREFUSED; // nobody listens: TCP connected the port to itself
+        }
+        if (error != 0) {
+            const auto [stimulus, reason] = classify(error);
+            fail(stimulus, reason);
+            return false;
+        }
+        asked_crc_ = wants_crc(domain_.settings().crc, socket_);
+        MpaFrame frame;
+        frame.kind = MpaKind::request;
+        frame.revision = kMpaRevision2;
+        frame.crc = asked_crc_;
+        frame.from_dat = true;
+        frame.enhanced = MpaEnhanced{.ird = kReadDepth,
+                                     .ord = kReadDepth,
+                                     .peer_to_peer = true,
+                                     .rtr_empty_fpdu = false,
+                                     .rtr_rdma_write = true,
+                                     .rtr_rdma_read = false};
+        frame.private_data = private_data_;
+        prepare(frame);
+        phase_ = Phase::requesting;
+        return true;
+    }
+
+    void request() {
+        const int sent = send();
+        if (sent < 0) {
+            return fail(Stimulus::peer_disconnected, Reason::peer_reset);
+        }
+        if (sent > 0) {
+            phase_ = Phase::waiting;
+            watch(EPOLLIN);
+        }
+    }
+
+    void read_reply() {
+        const MpaParse parse = parse_mpa_frame(MpaKind::reply, {buffer_.data(), in_});
+        assert(parse.status == MpaStatus::need_more);
+        const ssize_t n = ::recv(socket_.fd(), buffer_.data() + in_, parse.size, 0);
+        if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+            return;
+        }
+        if (n <= 0) {
+            const bool keepalive = n < 0 && errno == ETIMEDOUT;
+            return fail(keepalive ? Stimulus::unreachable : Stimulus::peer_disconnected,
+                        keepalive ? Reason::keepalive
+                        : n < 0   ? Reason::peer_reset
+                                  : Reason::peer_closed);
+        }
+        in_ += static_cast<std::size_t>(n);
+        // Once begun, the rest of the reply has a limit (U-65).
+        if (!armed()) {
+            domain_.reactor().arm(*this, domain_.settings().handshake_limit);
+        }
+        judge(parse_mpa_frame(MpaKind::reply, {buffer_.data(), in_}));
+    }
+
+    void judge(const MpaParse& parse) {
+        if (parse.status == MpaStatus::need_more) {
+            return;
+        }
+        if (parse.status == MpaStatus::error) {
+            DAT_WARN(ep_ctrl, "connection to %s: its MPA reply is unusable: %s (%u)",
+                     socket_.peer().text().c_str(), text(parse.error), parse.value);
+            return fail(Stimulus::broken, Reason::protocol);
+        }
+        if (parse.frame.reject) {
+            return fail(Stimulus::peer_rejected, Reason::rejected, parse.frame.private_data);
+        }
+        establish(parse.frame);
+    }
+
+    void establish(const MpaFrame& reply) {
+        Link::Parameters parameters;
+        parameters.dat_peer = reply.from_dat;
+        parameters.crc = asked_crc_ || reply.crc;
+        if (reply.enhanced) {
+            parameters.ord = depth(reply.enhanced->ird);
+            parameters.ird = depth(reply.enhanced->ord);
+            parameters.send_rtr = reply.enhanced->peer_to_peer;
+        } else {
+            parameters.ord = kUnknownReadDepth;
+            parameters.ird = kReadDepth;
+        }
+        auto link = std::make_unique<Link>(endpoint_, detach(), parameters);
+        endpoint_.established(attempt_, Stimulus::peer_accepted, std::move(link),
+                              reply.private_data);
+    }
+
+    const std::vector<std::byte> private_data_;
+    std::size_t in_ = 0; // bytes of the reply in buffer_
+    bool asked_crc_ = false;
+};
+
+class Responder final : public TcpHandshake {
+  public:
+    Responder(soft::Endpoint& endpoint, Socket socket)
+        : TcpHandshake(endpoint, std::move(socket)) {}
+
+    void start(const MpaFrame& request, bool dat_peer, std::span<const std::byte> private_data) {
+        MpaFrame reply;
+        reply.kind = MpaKind::reply;
+        reply.revision = request.revision;
+        reply.crc = request.crc || wants_crc(domain_.settings().crc, socket_);
+        reply.from_dat = dat_peer;
+        reply.private_data = private_data;
+        parameters_.dat_peer = dat_peer;
+        parameters_.crc = reply.crc;
+        parameters_.ord = kUnknownReadDepth;
+        parameters_.ird = kReadDepth;
+        if (request.enhanced) {
+            reply.enhanced = negotiate(*request.enhanced);
+        }
+        parameters_.hold = !parameters_.await_rtr;
+        prepare(reply);
+        if (gone() || watch(EPOLLOUT) != 0) {
+            return fail_soon(Stimulus::handshake_failed, Reason::peer_closed);
+        }
+        domain_.reactor().arm(*this, domain_.settings().handshake_limit);
+        reply_now();
+    }
+
+  private:
+    // RFC 6581 9: what is served and asked for at once, and which ready-to-receive
+    // frame the initiator is to send.
+    MpaEnhanced negotiate(const MpaEnhanced& offer) {
+        parameters_.ord = depth(offer.ird);
+        parameters_.ird = depth(offer.ord);
+        MpaEnhanced answer;
+        answer.ird = parameters_.ird;
+        answer.ord = parameters_.ord;
+        answer.peer_to_peer = offer.peer_to_peer &&
+                              (offer.rtr_rdma_write || offer.rtr_rdma_read || offer.rtr_empty_fpdu);
+        answer.rtr_rdma_write = answer.peer_to_peer && offer.rtr_rdma_write;
+        answer.rtr_rdma_read = answer.peer_to_peer && !answer.rtr_rdma_write && offer.rtr_rdma_read;
+        answer.rtr_empty_fpdu =
+            answer.peer_to_peer && !answer.rtr_rdma_write && !answer.rtr_rdma_read;
+        parameters_.await_rtr = answer.peer_to_peer;
+        return answer;
+    }
+
+    // CR-6: the requester has closed while its request was pending.
+    bool gone() const {
+        std::byte one;
+        const ssize_t n = ::recv(socket_.fd(), &one, 1, MSG_PEEK | MSG_DONTWAIT);
+        return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+    }
+
+    void expired() override {
+        if (fails_soon()) {
+            return fail_now();
+        }
+        DAT_INFO(ep_ctrl, "%s was accepted but sent no ready-to-receive frame within %lld s",
+                 socket_.peer().text().c_str(),
+                 static_cast<long long>(domain_.settings().handshake_limit.count()));
+        fail(Stimulus::handshake_failed, Reason::handshake_limit);
+    }
+
+    void ready(std::uint32_t) override {
+        if (replied_) {
+            read_first();
+        } else {
+            reply_now();
+        }
+    }
+
+    void reply_now() {
+        const int sent = send();
+        if (sent < 0) {
+            return fail_soon(Stimulus::handshake_failed, Reason::peer_reset);
+        }
+        if (sent == 0) {
+            return;
+        }
+        replied_ = true;
+        if (parameters_.await_rtr) {
+            watch(EPOLLIN);
+        } else {
+            done();
+        }
+    }
+
+    // Until the header of the first frame is there: ready-to-receive or, from a peer
+    // that leaves it out, anything else.
+    void read_first() {
+        const std::size_t wanted = first_wanted();
+        const ssize_t n = ::recv(socket_.fd(), buffer_.data() + in_, wanted - in_, 0);
+        if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+            return;
+        }
+        if (n <= 0) {
+            return fail(Stimulus::handshake_failed,
+                        n < 0 ? Reason::peer_reset : Reason::peer_closed);
+        }
+        in_ += static_cast<std::size_t>(n);
+        if (in_ >= kFpduLengthSize && in_ == first_wanted()) {
+            done();
+        }
+    }
+
+    std::size_t first_wanted() const {
+        if (in_ < kFpduLengthSize) {
+            return kFpduLengthSize;
+        }
+        return std::min(fpdu_size(peek_ulpdu_size(buffer_.data())), kFpduUntaggedHeaderSize);
+    }
+
+    void done() {
+        auto link = std::make_unique<Link>(endpoint_, detach(), parameters_);
+        link->received_early({buffer_.data(), in_});
+        endpoint_.established(attempt_, Stimulus::handshake_done, std::move(link), {});
+    }
+
+    Link::Parameters parameters_;
+    bool replied_ = false;
+    std::size_t in_ = 0; // bytes of the first frame in buffer_
+};
+
+} // namespace
+
+int connect(soft::Endpoint& endpoint, const SocketAddress& destination, const SocketAddress* source,
+            std::span<const std::byte> private_data,
+            std::optional<std::chrono::microseconds> timeout) {
+    assert(private_data.size() <= kMaxPrivateData);
+    int error = 0;
+    Socket socket = Socket::open(destination.family(), error);
+    if (!socket) {
+        return error;
+    }
+    if (source && source->valid() && source->family() == destination.family()) {
+        SocketAddress from = *source;
+        from.set_port(0);
+        const int on = 1;
+        setsockopt(socket.fd(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on);
+        if (::bind(socket.fd(), from.get(), from.size()) < 0) {
+            return -errno;
+        }
+    }
+    if (!endpoint.begin_connect(timeout)) {
+        return -EISCONN;
+    }
+    auto handshake = std::make_unique<Initiator>(endpoint, std::move(socket), private_data);
+    Initiator& initiator = *handshake;
+    endpoint.run(std::move(handshake));
+    initiator.start(destination);
+    return 0;
+}
+
+int accept(soft::Endpoint& endpoint, ConnRequest& request,
+           std::span<const std::byte> private_data) {
+    assert(private_data.size() <= request.max_private_data());
+    if (!request.pending()) {
+        return -EINVAL;
+    }
+    if (!endpoint.begin_accept()) {
+        return -EISCONN;
+    }
+    request.core_.settle(core::ConnRequest::Fate::accepted);
+    request.socket_.tune(endpoint.domain().settings().keepalive);
+    auto handshake = std::make_unique<Responder>(endpoint, std::move(request.socket_));
+    Responder& responder = *handshake;
+    endpoint.run(std::move(handshake));
+    responder.start(request.frame_, request.dat_peer_, private_data);
+    return 0;
+}
+
+} // namespace dat::iwarp

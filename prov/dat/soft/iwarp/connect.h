@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// Making iWARP connections over TCP: listener, connection request, and the two
+// handshakes (RFC 5044 7.1, RFC 6581). May include: soft, core, base, system
+// headers.
+#ifndef DAT_SOFT_IWARP_CONNECT_H
+#define DAT_SOFT_IWARP_CONNECT_H
+
+#include "core/service_point.h"
+#include "soft/endpoint.h"
+#include "soft/iwarp/mpa.h"
+#include "soft/iwarp/socket.h"
+#include "soft/reactor.h"
+#include "soft/settings.h"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace dat::iwarp {
+
+// U-63: what one side may send with a request, an accept or a reject. Towards a
+// peer that is not `dat` an accept or reject carries less.
+inline constexpr std::size_t kMaxPrivateData = 508;
+inline constexpr std::size_t kMaxForeignPrivateData = 256;
+
+// A connection request that a listener announced. Owns its socket until it is
+// settled; destroyed unsettled it is refused (its requester: NON_PEER_REJECTED).
+// Belongs to one thread at a time.
+class ConnRequest {
+  public:
+    ConnRequest(Socket socket, const MpaFrame& frame, std::span<const std::byte> private_data);
+
+    const SocketAddress& peer() const { return peer_; }
+    const SocketAddress& local() const { return local_; }
+    // The bytes that the requester sent, exactly (PD-5).
+    std::span<const std::byte> private_data() const { return private_data_; }
+    bool from_dat_peer() const { return dat_peer_; }
+    bool pending() const { return core_.pending(); }
+    // What an accept or reject of this request may carry.
+    std::size_t max_private_data() const {
+        return dat_peer_ ? kMaxPrivateData : kMaxForeignPrivateData;
+    }
+
+    // CR-7: the peer gets PEER_REJECTED with this data. False: settled before.
+    // Precondition: private_data.size() <= max_private_data().
+    bool reject(std::span<const std::byte> private_data);
+
+  private:
+    friend int accept(soft::Endpoint&, ConnRequest&, std::span<const std::byte>);
+
+    core::ConnRequest core_;
+    Socket socket_;
+    SocketAddress peer_;
+    SocketAddress local_;
+    MpaFrame frame_; // its private_data is not valid
+    bool dat_peer_;
+    std::vector<std::byte> private_data_;
+};
+
+// Begins EP-10 on an UNCONNECTED endpoint: resolves nothing, does not block. The
+// outcome arrives as an event. `source`: nullptr, or the address to come from (its
+// port is ignored). 0; -EISCONN where the state refuses; -EMFILE, -ENOMEM,
+// -EADDRNOTAVAIL ...: nothing happened.
+int connect(soft::Endpoint& endpoint, const SocketAddress& destination, const SocketAddress* source,
+            std::span<const std::byte> private_data,
+            std::optional<std::chrono::microseconds> timeout);
+
+// EP-15. 0, or -EISCONN where the endpoint's state refuses, -EINVAL where the
+// request was settled before; then nothing happened. A requester that has gone is
+// reported by an event (CR-6).
+int accept(soft::Endpoint& endpoint, ConnRequest& request, std::span<const std::byte> private_data);
+
+class ListenerOwner {
+  public:
+    // A whole request has arrived. Called from progress().
+    virtual void announce(std::unique_ptr<ConnRequest> request) = 0;
+
+  protected:
+    ~ListenerOwner() = default;
+};
+
+// A passive endpoint's socket, and the requests that are still arriving on it. Has
+// a reactor and a lock of its own: a listener belongs to no domain. Thread-safe,
+// except that the owner serializes bind(), listen() and destruction.
+class Listener : private soft::Pollable {
+  public:
+    Listener(ListenerOwner& owner, const soft::Settings& settings);
+    ~Listener(); // pending arrivals are dropped: their requesters see NON_PEER_REJECTED
+    Listener(const Listener&) = delete;
+    Listener& operator=(const Listener&) = delete;
+
+    // Binds, again if bound before; port 0 picks one. 0 or -errno (EADDRINUSE,
+    // EADDRNOTAVAIL, EACCES, EMFILE), with the earlier binding kept.
+    int bind(const SocketAddress& address);
+    // 0 or -errno. SP-1: listening when it returns.
+    int listen(int backlog);
+    // Where it is bound; the port is the real one.
+    SocketAddress name() const { return name_; }
+
+    // Accepts and reads what is there; announces. Does not block.
+    void progress();
+    // Readable when progress() has something to do.
+    int wait_fd() const { return reactor_.fd(); }
+
+  private:
+    class Arrival; // a connection whose request is not whole yet
+    struct Resume final : soft::Timer {
+        explicit Resume(Listener& listener) : listener_(listener) {}
+        void expired() override { listener_.resume(); }
+        Listener& listener_;
+    };
+
+    void ready(std::uint32_t events) override;
+    void finish(Arrival& arrival);
+    void accept_failed(int error);
+    void resume();
+
+    ListenerOwner& owner_;
+    const soft::Settings settings_;
+    std::mutex mutex_; // reactor_, arrivals_
+    soft::Reactor reactor_;
+    Socket socket_;
+    SocketAddress name_;
+    bool listening_ = false;
+    bool accepting_ = false; // socket_ is in the reactor
+    Resume resume_{*this};   // set where the process is out of descriptors
+    std::vector<std::unique_ptr<Arrival>> arrivals_;
+    std::vector<std::unique_ptr<Arrival>> finished_;
+};
+
+} // namespace dat::iwarp
+
+#endif

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// How the sender builds each kind of frame. Small payloads are copied behind their
+// header, so that many frames are one piece of memory; large ones stay where they
+// are. See sender.h. May include: soft, core.
+#include "soft/iwarp/sender.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <utility>
+
+namespace dat::iwarp {
+namespace {
+
+constexpr std::size_t kCopyLimit = 512; // bytes of payload
+
+} // namespace
+
+// Finishes the frame whose header of `header_size` bytes stands at `header`, at the
+// front of the batch's scratch: the payload is bytes [skip, skip + size) of `iov`.
+void Sender::add_payload(Batch& batch, std::byte* header, std::size_t header_size,
+                         const soft::Iov* iov, std::size_t count, std::uint64_t skip,
+                         std::size_t size) {
+    const bool copy = size <= kCopyLimit;
+    std::byte* at = header + header_size;
+    std::uint32_t crc = 0;
+    if (!copy) {
+        batch.add(header, header_size);
+        crc = crc_ ? crc32c(0, {header, header_size}) : 0;
+    }
+    std::size_t left = size;
+    for (std::size_t i = 0; i < count && left > 0; ++i) {
+        if (skip >= iov[i].length) {
+            skip -= iov[i].length;
+            continue;
+        }
+        const std::byte* from = iov[i].base + skip;
+        const std::size_t piece = std::min<std::uint64_t>(left, iov[i].length - skip);
+        skip = 0;
+        left -= piece;
+        if (copy) {
+            std::memcpy(at, from, piece);
+            at += piece;
+        } else {
+            batch.add(from, piece);
+            crc = crc_ ? crc32c(crc, {from, piece}) : 0;
+        }
+    }
+    assert(left == 0);
+    if (copy) {
+        batch.scratch = finish_fpdu(header, crc_);
+        batch.add(header, static_cast<std::size_t>(batch.scratch - header));
+        return;
+    }
+    const std::size_t ulpdu = header_size - kFpduLengthSize + size;
+    std::byte* end = crc_ ? write_fpdu_trailer(at, ulpdu, crc) : write_fpdu_trailer(at, ulpdu);
+    batch.add(at, static_cast<std::size_t>(end - at));
+    batch.scratch = end;
+}
+
+void Sender::frame_request(Cursor& at, Batch& batch) {
+    const soft::Request& request = endpoint_.request(at.seq);
+    switch (request.op) {
+    case soft::OpCode::send:
+    case soft::OpCode::send_invalidate:
+        return frame_send(at, batch, request);
+    case soft::OpCode::write:
+        return frame_write(at, batch, request);
+    case soft::OpCode::read:
+        return frame_read(at, batch, request);
+    }
+}
+
+void Sender::frame_send(Cursor& at, Batch& batch, const soft::Request& request) {
+    const std::size_t size =
+        std::min<std::uint64_t>(request.length - at.offset, max_payload_untagged_);
+    const bool invalidate = request.op == soft::OpCode::send_invalidate;
+    UntaggedSegment segment;
+    segment.opcode =
+        invalidate ? (request.solicited ? Opcode::send_se_invalidate : Opcode::send_invalidate)
+                   : (request.solicited ? Opcode::send_se : Opcode::send);
+    segment.last = at.offset + size == request.length;
+    segment.ack_wanted = dat_peer_ && segment.last && request.level != soft::Level::taken;
+    if (invalidate) {
+        segment.ulp_word = request.remote_key;
+    } else if (dat_peer_) {
+        segment.ulp_word = ack_count_;
+        at.ack_due = false;
+    }
+    segment.queue = kQueueSend;
+    segment.msn = at.send_msn;
+    segment.mo = static_cast<std::uint32_t>(at.offset);
+    std::byte* header = batch.scratch;
+    write_fpdu_header(header, size, segment);
+    add_payload(batch, header, kFpduUntaggedHeaderSize, request.iov.data(), request.iov_count,
+                at.offset, size);
+    if (segment.last) {
+        ++at.send_msn;
+        ++at.ordinal;
+    }
+    step(at, request, size);
+}
+
+void Sender::frame_write(Cursor& at, Batch& batch, const soft::Request& request) {
+    const std::size_t size =
+        std::min<std::uint64_t>(request.length - at.offset, max_payload_tagged_);
+    TaggedSegment segment;
+    segment.opcode = Opcode::rdma_write;
+    segment.last = at.offset + size == request.length;
+    segment.ack_wanted = dat_peer_ && segment.last && request.level != soft::Level::taken;
+    segment.stag = request.remote_key;
+    segment.to = request.remote_address + at.offset;
+    std::byte* header = batch.scratch;
+    write_fpdu_header(header, size, segment);
+    add_payload(batch, header, kFpduTaggedHeaderSize, request.iov.data(), request.iov_count,
+                at.offset, size);
+    if (segment.last) {
+        ++at.ordinal;
+    }
+    step(at, request, size);
+}
+
+// The response is matched with the oldest read, so the sink's steering tag names
+// nothing; it differs from read to read, to tell a stray response.
+void Sender::frame_read(Cursor& at, Batch& batch, const soft::Request& request) {
+    UntaggedSegment segment;
+    segment.opcode = Opcode::read_request;
+    segment.queue = kQueueReadRequest;
+    segment.msn = at.read_msn++;
+    ReadRequest read;
+    read.sink_stag = sink_key_ ^ at.read_tail;
+    read.sink_to = 0;
+    read.size = static_cast<std::uint32_t>(request.length);
+    read.source_stag = request.remote_key;
+    read.source_to = request.remote_address;
+    std::byte* header = batch.scratch;
+    write_read_request(write_fpdu_header(header, kReadRequestSize, segment), read);
+    batch.scratch = finish_fpdu(header, crc_);
+    batch.add(header, static_cast<std::size_t>(batch.scratch - header));
+    ++at.read_tail;
+    step(at, request, 0);
+}
+
+// The region is looked up for each frame: it may have been closed since.
+bool Sender::frame_response(Cursor& at, Batch& batch) {
+    const Response& response = responses_[at.response % responses_.size()];
+    const std::size_t size =
+        std::min<std::size_t>(response.size - at.response_offset, max_payload_tagged_);
+    soft::Iov source{nullptr, size};
+    if (size > 0) {
+        const soft::Target target =
+            domain_.regions().find(response.source_stag, response.source_to + at.response_offset,
+                                   size, soft::kRemoteRead, endpoint_.zone());
+        if (!target.at) {
+            refusal_ = target.why;
+            return false;
+        }
+        source.base = target.at;
+    }
+    TaggedSegment segment;
+    segment.opcode = Opcode::read_response;
+    segment.last = at.response_offset + size == response.size;
+    segment.stag = response.sink_stag;
+    segment.to = response.sink_to + at.response_offset;
+    std::byte* header = batch.scratch;
+    write_fpdu_header(header, size, segment);
+    add_payload(batch, header, kFpduTaggedHeaderSize, &source, 1, 0, size);
+    at.response_offset += static_cast<std::uint32_t>(size);
+    if (segment.last) {
+        ++at.response;
+        at.response_offset = 0;
+    }
+    return true;
+}
+
+void Sender::frame_ack(Cursor& at, Batch& batch) {
+    UntaggedSegment segment;
+    segment.opcode = Opcode::ack;
+    segment.ulp_word = ack_count_;
+    segment.queue = kQueueAck;
+    segment.msn = at.ack_msn++;
+    std::byte* header = batch.scratch;
+    write_fpdu_header(header, 0, segment);
+    batch.scratch = finish_fpdu(header, crc_);
+    batch.add(header, static_cast<std::size_t>(batch.scratch - header));
+    at.ack_due = false;
+}
+
+// RFC 6581 9: a zero-length RDMA Write, whose steering tag nobody looks at.
+void Sender::frame_rtr(Cursor& at, Batch& batch) {
+    std::byte* header = batch.scratch;
+    write_fpdu_header(header, 0, TaggedSegment{});
+    batch.scratch = finish_fpdu(header, crc_);
+    batch.add(header, static_cast<std::size_t>(batch.scratch - header));
+    at.rtr_due = false;
+}
+
+void Sender::terminate(TerminateCode code, std::span<const std::byte> ulpdu,
+                       std::size_t ulpdu_size) {
+    if (std::exchange(ended_, true) || cursor_.rtr_due || held_) {
+        return;
+    }
+    const auto append = [this](std::byte* frame) {
+        std::byte* end = finish_fpdu(frame, crc_);
+        rest_.insert(rest_.end(), frame, end);
+    };
+    std::array<std::byte, fpdu_size(kDdpUntaggedHeaderSize + kTerminateMaxSize)> frame;
+    UntaggedSegment segment;
+    if (dat_peer_) { // what is confirmed now has not failed
+        segment.opcode = Opcode::ack;
+        segment.ulp_word = ack_count_;
+        segment.queue = kQueueAck;
+        segment.msn = cursor_.ack_msn++;
+        write_fpdu_header(frame.data(), 0, segment);
+        append(frame.data());
+    }
+    std::array<std::byte, kTerminateMaxSize> payload;
+    const std::size_t size = encode_terminate(make_terminate(code, ulpdu, ulpdu_size), payload);
+    segment = {};
+    segment.opcode = Opcode::terminate;
+    segment.queue = kQueueTerminate;
+    segment.msn = 1;
+    std::memcpy(write_fpdu_header(frame.data(), size, segment), payload.data(), size);
+    append(frame.data());
+}
+
+} // namespace dat::iwarp

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// See link.h. May include: soft, core, base, system headers.
+#include "soft/iwarp/link.h"
+
+#include "base/log.h"
+#include "soft/iwarp/linger.h"
+
+#include <cassert>
+#include <cerrno>
+#include <cstring>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+
+namespace dat::iwarp {
+
+using core::DtoStatus;
+using core::Reason;
+using core::Stimulus;
+using soft::Parting;
+
+Link::Link(soft::Endpoint& endpoint, Socket socket, const Parameters& parameters)
+    : soft::Link(soft::LinkKind::iwarp), endpoint_(endpoint), domain_(endpoint.domain()),
+      socket_(std::move(socket)), sender_(endpoint, parameters),
+      receiver_(endpoint, sender_, parameters) {
+    int segment = 0;
+    socklen_t size = sizeof segment;
+    getsockopt(socket_.fd(), IPPROTO_TCP, TCP_MAXSEG, &segment, &size);
+    sender_.set_segment_size(static_cast<std::size_t>(segment));
+}
+
+Link::~Link() { assert(over_); }
+
+void Link::start() {
+    interest_ = EPOLLIN;
+    if (const int error = domain_.reactor().add(socket_.fd(), interest_, *this); error != 0) {
+        DAT_WARN(ep_ctrl, "a connection ends as it begins: epoll: %s", std::strerror(-error));
+        return endpoint_.over(Stimulus::broken, Reason::resources, Parting::clean);
+    }
+    watched_ = true;
+    domain_.heat(*this);
+    if (!receiver_.begin()) {
+        return faulted();
+    }
+    after_receiving();
+    if (!over_) {
+        push(); // ready-to-receive
+    }
+}
+
+void Link::put_off() {
+    if (!put_off_) {
+        put_off_ = true;
+        domain_.push_later(*this);
+    }
+}
+
+void Link::poll() {
+    constexpr std::uint32_t kCoolAfter = 4096;
+    if (blocked_) {
+        push();
+    }
+    if (over_) {
+        return;
+    }
+    if (!stopped_ && !end_waits_) {
+        receive();
+    }
+    if (!over_ && ++idle_polls_ > kCoolAfter) {
+        domain_.cool(*this);
+    }
+}
+
+void Link::ready(std::uint32_t events) {
+    if (stopped_ && (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) {
+        peer_is_gone();
+    } else if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0 && !stopped_) {
+        receive();
+    }
+    if (!over_ && (events & EPOLLOUT) != 0) {
+        push();
+    }
+}
+
+void Link::update_interest() {
+    std::uint32_t interest = blocked_ ? std::uint32_t{EPOLLOUT} : 0;
+    if (!peer_ended_) {
+        interest |= stopped_ ? std::uint32_t{EPOLLRDHUP} : std::uint32_t{EPOLLIN};
+    }
+    if (watched_ && interest != interest_) {
+        domain_.reactor().modify(socket_.fd(), interest, *this);
+        interest_ = interest;
+    }
+}
+
+// --- sending ---
+
+void Link::push() {
+    put_off_ = false;
+    const Sender::Result result = sender_.push(socket_.fd());
+    if (over_) {
+        return;
+    }
+    if (result == Sender::Result::refused) {
+        return source_gone();
+    }
+    if (result == Sender::Result::dead && sender_.error() == EFAULT) {
+        DAT_WARN(ep_data, "the buffer of a posted request is not readable memory");
+        return endpoint_.request_failed(sender_.current(), DtoStatus::local_protection,
+                                        Reason::dto_error, Parting::clean);
+    }
+    if (result == Sender::Result::dead) {
+        // What the peer sent before it went comes first (U-2): reading finds the end.
+        if (!peer_ended_ && !stopped_) {
+            receive();
+        } else if (!over_) {
+            endpoint_.over(Stimulus::peer_disconnected, Reason::peer_reset, Parting::abandon);
+        }
+        return;
+    }
+    const bool blocked = result == Sender::Result::blocked;
+    if (blocked != blocked_) {
+        blocked_ = blocked;
+        update_interest();
+    }
+    if (!watch_.armed()) {
+        watch_on();
+    }
+    if (draining_) {
+        check_drained();
+    }
+}
+
+// --- receiving ---
+
+void Link::receive() {
+    // So much at a time, so that one connection does not starve the others.
+    constexpr int kReads = 16;
+    for (int i = 0; i < kReads && !receiver_.full(); ++i) {
+        if (!read_once()) {
+            break;
+        }
+    }
+    if (!over_) {
+        after_receiving();
+    }
+}
+
+// One read. False: no more to be had now, or the connection is over.
+bool Link::read_once() {
+    const auto room = receiver_.room();
+    if (room.empty()) {
+        faulted();
+        return false;
+    }
+    std::size_t wanted = 0;
+    for (const iovec& piece : room) {
+        wanted += piece.iov_len;
+    }
+    const ssize_t n = room.size() == 1
+                          ? ::recv(socket_.fd(), room[0].iov_base, room[0].iov_len, 0)
+                          : ::readv(socket_.fd(), room.data(), static_cast<int>(room.size()));
+    if (n <= 0) {
+        if (n == 0) {
+            stream_ended();
+        } else if (errno != EAGAIN && errno != EINTR) {
+            stream_failed(errno);
+        }
+        return false;
+    }
+    idle_polls_ = 0;
+    received_bytes_ += static_cast<std::size_t>(n);
+    if (!receiver_.arrived(static_cast<std::size_t>(n))) {
+        faulted();
+        return false;
+    }
+    return !over_ && static_cast<std::size_t>(n) == wanted;
+}
+
+// What was received may allow, or demand, that something is sent.
+void Link::after_receiving() {
+    if (receiver_.awake()) {
+        sender_.release();
+    }
+    std::uint32_t placed = receiver_.placed();
+    if (receiver_.ack_due()) {
+        sender_.owe_ack(placed);
+    }
+    if (!sender_.idle() && !blocked_) {
+        push();
+    }
+    if (over_) {
+        return;
+    }
+    if (!domain_.is_hot(*this) && idle_polls_ == 0) {
+        domain_.heat(*this);
+    }
+    if (stopped_ != receiver_.full()) {
+        stopped_ = receiver_.full();
+        update_interest();
+    }
+    if (draining_) {
+        check_drained();
+    }
+}
+
+void Link::receive_posted() {
+    if (!receiver_.receive_posted()) {
+        return faulted();
+    }
+    if (end_waits_ && !receiver_.has_unreceived()) {
+        end_waits_ = false;
+        return stream_ended();
+    }
+    after_receiving();
+    while (!over_ && !watched_ && !stopped_ && !end_waits_) {
+        receive(); // the peer has ended: all it sent is there, up to its end
+    }
+}
+
+} // namespace dat::iwarp

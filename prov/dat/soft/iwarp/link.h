@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// The iWARP link: a sender and a receiver on one TCP socket, what its end means
+// (U-2), and the limits on waiting (U-9, U-42). Under the domain's gate.
+// May include: soft, core, base, system headers.
+#ifndef DAT_SOFT_IWARP_LINK_H
+#define DAT_SOFT_IWARP_LINK_H
+
+#include "soft/iwarp/receiver.h"
+#include "soft/iwarp/sender.h"
+#include "soft/iwarp/socket.h"
+#include "soft/link.h"
+#include "soft/reactor.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <netinet/tcp.h>
+#include <span>
+
+namespace dat::iwarp {
+
+class Link final : public soft::Link, private soft::Pollable {
+  public:
+    using Parameters = LinkParameters;
+
+    Link(soft::Endpoint& endpoint, Socket socket, const Parameters& parameters);
+    ~Link() override;
+
+    // Bytes that the handshake read behind its own. Before start().
+    void received_early(std::span<const std::byte> bytes) { receiver_.early(bytes); }
+
+    // A request has been posted under `seq`; `more`: another follows at once.
+    void transmit(std::uint64_t seq, bool more) {
+        // The first post since the last progress goes out at once, for its latency;
+        // small ones behind it go together at the next progress, in one system call.
+        if (blocked_) {
+            return; // the reactor says when there is room
+        }
+        const bool small = endpoint_.request(seq).length <= kSmall;
+        if (more || (small && sent_in_ == domain_.round())) {
+            put_off();
+        } else {
+            sent_in_ = domain_.round();
+            push();
+        }
+    }
+
+    void start() override;
+    void poll() override;
+    void push() override;
+    void receive_posted() override;
+    void drain() override;
+    void part(soft::Parting how) override;
+
+  private:
+    static constexpr std::uint64_t kSmall = 1024; // bytes
+    // Something to wait for, looked at in steps.
+    struct Watch final : soft::Timer {
+        explicit Watch(Link& link) : link_(link) {}
+        void expired() override { link_.look(); }
+        Link& link_;
+    };
+
+    void ready(std::uint32_t events) override;
+    void put_off();
+    void update_interest();
+    void receive();
+    bool read_once();
+    void after_receiving();
+    void stream_ended();
+    void stream_failed(int error);
+    void peer_is_gone();
+    void faulted();
+    void source_gone();
+    void check_drained();
+    void watch_on();
+    void look();
+    void look_at_limits();
+    bool is_dead(const tcp_info& info) const;
+    // A limit of U-9 or U-42 runs.
+    bool limited() const { return draining_ || end_waits_ || peer_ended_; }
+    std::uint64_t moved() const { return sender_.bytes_sent() + received_bytes_; }
+    void not_ready_for_too_long();
+
+    soft::Endpoint& endpoint_;
+    soft::Domain& domain_;
+    Socket socket_;
+    Sender sender_;
+    Receiver receiver_;
+    Watch watch_{*this};
+    std::uint64_t sent_in_ = 0; // the round of the domain in which a post went out at once
+    std::uint32_t idle_polls_ = 0;
+    std::uint32_t interest_ = 0; // what the reactor watches for
+    bool watched_ = false;       // in the reactor
+    bool put_off_ = false;       // in the domain's list of pushes
+    bool blocked_ = false;       // the socket is full
+    bool over_ = false;          // part() was called
+    bool stopped_ = false;       // reading has stopped: too much is staged
+    bool peer_ended_ = false;    // the peer's end has been seen
+    bool end_waits_ = false;     // but messages before it wait for receives
+    bool draining_ = false;
+    bool said_goodbye_ = false; // writing is shut down
+    std::uint64_t received_bytes_ = 0;
+    // For the limits: when something last moved, and what had moved by then.
+    soft::Clock::time_point moved_at_{};
+    std::uint64_t moved_ = 0;
+};
+
+} // namespace dat::iwarp
+
+#endif

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// Listeners and the requests that arrive on them. See connect.h.
+// May include: soft, core, base, system headers.
+#include "base/log.h"
+#include "soft/iwarp/connect.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <sys/epoll.h>
+#include <utility>
+
+namespace dat::iwarp {
+
+ConnRequest::ConnRequest(Socket socket, const MpaFrame& frame,
+                         std::span<const std::byte> private_data)
+    : socket_(std::move(socket)), peer_(socket_.peer()), local_(socket_.local()), frame_(frame),
+      dat_peer_(frame.from_dat), private_data_(private_data.begin(), private_data.end()) {
+    frame_.private_data = {};
+}
+
+namespace {
+
+// A reply that refuses, in one piece: the socket is new, so it takes it.
+void send_reject(const Socket& socket, const MpaFrame& request, bool dat_peer,
+                 std::span<const std::byte> private_data) {
+    MpaFrame reply;
+    reply.kind = MpaKind::reply;
+    reply.revision = request.revision;
+    reply.reject = true;
+    reply.crc = request.crc;
+    reply.from_dat = dat_peer;
+    if (request.enhanced) {
+        reply.enhanced = MpaEnhanced{};
+    }
+    reply.private_data = private_data;
+    std::array<std::byte, kMpaMaxFrameSize> buffer;
+    const std::size_t size = encode_mpa_frame(reply, buffer);
+    if (::send(socket.fd(), buffer.data(), size, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
+        DAT_INFO(ep_ctrl, "the reject did not reach its requester: %s", std::strerror(errno));
+    }
+    ::shutdown(socket.fd(), SHUT_WR);
+}
+
+} // namespace
+
+bool ConnRequest::reject(std::span<const std::byte> private_data) {
+    if (!core_.settle(core::ConnRequest::Fate::rejected)) {
+        return false;
+    }
+    send_reject(socket_, frame_, dat_peer_, private_data);
+    socket_.close();
+    return true;
+}
+
+// A connection whose request has not come whole yet; U-65 limits how long.
+class Listener::Arrival final : private soft::Pollable, private soft::Timer {
+  public:
+    Arrival(Listener& listener, Socket socket) : listener_(listener), socket_(std::move(socket)) {}
+    ~Arrival() { detach(); }
+
+    int start() {
+        const int error = listener_.reactor_.add(socket_.fd(), EPOLLIN, *this);
+        watched_ = error == 0;
+        listener_.reactor_.arm(*this, listener_.settings_.handshake_limit);
+        return error;
+    }
+
+    // No call reaches it any more.
+    void detach() {
+        listener_.reactor_.disarm(*this);
+        if (std::exchange(watched_, false)) {
+            listener_.reactor_.remove(socket_.fd(), *this);
+        }
+    }
+
+  private:
+    void drop(const char* why) {
+        DAT_INFO(ep_ctrl, "a connection from %s is dropped before its request was whole: %s",
+                 socket_.peer().text().c_str(), why);
+        detach();
+        listener_.finish(*this);
+    }
+
+    void expired() override { drop("the handshake limit"); }
+
+    void ready(std::uint32_t) override {
+        const MpaParse before = parse_mpa_frame(MpaKind::request, {buffer_.data(), in_});
+        const ssize_t n = ::recv(socket_.fd(), buffer_.data() + in_, before.size, 0);
+        if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+            return;
+        }
+        if (n <= 0) {
+            return drop(n < 0 ? std::strerror(errno) : "the peer closed it");
+        }
+        in_ += static_cast<std::size_t>(n);
+        const MpaParse parse = parse_mpa_frame(MpaKind::request, {buffer_.data(), in_});
+        if (parse.status == MpaStatus::complete) {
+            announce(parse.frame);
+        } else if (parse.status == MpaStatus::error) {
+            refuse(parse);
+        }
+    }
+
+    void announce(const MpaFrame& frame) {
+        detach();
+        auto request = std::make_unique<ConnRequest>(std::move(socket_), frame, frame.private_data);
+        listener_.finish(*this);
+        listener_.owner_.announce(std::move(request));
+    }
+
+    void refuse(const MpaParse& parse) {
+        DAT_WARN(ep_ctrl, "the MPA request of %s is unusable: %s (%u)",
+                 socket_.peer().text().c_str(), text(parse.error), parse.value);
+        if (parse.error == MpaError::markers_demanded) { // it can be told
+            send_reject(socket_, parse.frame, parse.frame.from_dat, {});
+        }
+        detach();
+        listener_.finish(*this);
+    }
+
+    Listener& listener_;
+    Socket socket_;
+    bool watched_ = false;
+    std::size_t in_ = 0;
+    std::array<std::byte, kMpaMaxFrameSize> buffer_;
+};
+
+Listener::Listener(ListenerOwner& owner, const soft::Settings& settings)
+    : owner_(owner), settings_(settings) {}
+
+Listener::~Listener() {
+    arrivals_.clear();
+    reactor_.disarm(resume_);
+    if (accepting_) {
+        reactor_.remove(socket_.fd(), *this);
+    }
+}
+
+int Listener::bind(const SocketAddress& address) {
+    if (listening_) {
+        return -EINVAL;
+    }
+    int error = 0;
+    Socket socket = Socket::open(address.family(), error);
+    if (!socket) {
+        return error;
+    }
+    const int on = 1;
+    setsockopt(socket.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (address.family() == AF_INET6) {
+        setsockopt(socket.fd(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
+    }
+    if (::bind(socket.fd(), address.get(), address.size()) < 0) {
+        return -errno;
+    }
+    socket_ = std::move(socket);
+    name_ = socket_.local();
+    return 0;
+}
+
+int Listener::listen(int backlog) {
+    const std::lock_guard lock(mutex_);
+    if (!socket_ || listening_) {
+        return -EINVAL;
+    }
+    if (reactor_.fd() < 0) {
+        if (const int error = reactor_.open(); error != 0) {
+            return error;
+        }
+    }
+    if (::listen(socket_.fd(), backlog) < 0) {
+        return -errno;
+    }
+    if (const int error = reactor_.add(socket_.fd(), EPOLLIN, *this); error != 0) {
+        return error;
+    }
+    listening_ = accepting_ = true;
+    return 0;
+}
+
+void Listener::progress() {
+    const std::lock_guard lock(mutex_);
+    if (listening_) {
+        reactor_.run();
+        finished_.clear();
+    }
+}
+
+// Destroyed at the end of progress(): it is running now.
+void Listener::finish(Arrival& arrival) {
+    const auto found = std::find_if(arrivals_.begin(), arrivals_.end(),
+                                    [&](const auto& each) { return each.get() == &arrival; });
+    finished_.push_back(std::move(*found));
+    arrivals_.erase(found);
+}
+
+void Listener::ready(std::uint32_t) {
+    // So many may be unfinished; then the oldest makes room, since those that never
+    // finish are older than those that will.
+    constexpr std::size_t kMaxArrivals = 512;
+    constexpr int kBurst = 64;
+    for (int i = 0; i < kBurst; ++i) {
+        Socket socket(::accept4(socket_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+        if (!socket) {
+            return accept_failed(errno);
+        }
+        if (arrivals_.size() == kMaxArrivals) {
+            arrivals_.front()->detach();
+            finish(*arrivals_.front());
+        }
+        arrivals_.push_back(std::make_unique<Arrival>(*this, std::move(socket)));
+        if (arrivals_.back()->start() != 0) {
+            arrivals_.pop_back();
+        }
+    }
+}
+
+void Listener::accept_failed(int error) {
+    if (error != EMFILE && error != ENFILE && error != ENOMEM && error != ENOBUFS) {
+        return; // nothing there, or a connection that died in the queue
+    }
+    DAT_WARN(ep_ctrl, "cannot accept a connection on %s: %s; ulimit -n shows the limit",
+             name_.text().c_str(), std::strerror(error));
+    // The connection stays in the queue and the descriptor readable: look again later.
+    reactor_.remove(socket_.fd(), *this);
+    accepting_ = false;
+    reactor_.arm(resume_, std::chrono::milliseconds(100));
+}
+
+void Listener::resume() { accepting_ = reactor_.add(socket_.fd(), EPOLLIN, *this) == 0; }
+
+} // namespace dat::iwarp

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// Where the payload of a segment goes: into a receive, a registered region, the
+// buffer of a read, or aside where there is no receive yet. See receiver.h.
+// May include: soft, core.
+#include "soft/iwarp/receiver.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <utility>
+
+namespace dat::iwarp {
+
+using core::DtoStatus;
+
+// Checks the segment at hand and sets target_ for its whole payload. False: fault.
+bool Receiver::open() {
+    switch (segment_.opcode) {
+    case Opcode::rdma_write:
+        break; // locate() checks it, at each piece
+    case Opcode::read_response:
+        if (!open_response()) {
+            return false;
+        }
+        break;
+    default:
+        if (!open_send()) {
+            return false;
+        }
+    }
+    return locate(0);
+}
+
+// The part of the segment's payload behind its first `done` bytes. Looked up each
+// time something is placed: a region may have been closed in between, and what is
+// staged may have found its receive.
+bool Receiver::locate(std::uint64_t done) {
+    const std::size_t size = payload_size_ - done;
+    target_count_ = 0;
+    if (size == 0) {
+        return true; // RFC 5041 5.2: of an empty segment neither STag nor TO is checked
+    }
+    switch (segment_.opcode) {
+    case Opcode::rdma_write: {
+        const soft::Target found = domain_.regions().find(segment_.stag, segment_.to + done, size,
+                                                          soft::kRemoteWrite, endpoint_.zone());
+        if (!found.at) {
+            return refuse(found.why, true);
+        }
+        target_[0] = {found.at, size};
+        target_count_ = 1;
+        return true;
+    }
+    case Opcode::read_response: {
+        const soft::Request& read = endpoint_.request(sender_.oldest_read());
+        gather({read.iov.data(), read.iov_count}, response_bytes_ + done, size);
+        return true;
+    }
+    default:
+        if (assembling_) {
+            const soft::Receive& receive = endpoint_.receive(receive_);
+            gather({receive.iov.data(), receive.iov_count}, received_ + done, size);
+        } else {
+            target_[0] = {staged_.back().data.data() + received_ + done, size};
+            target_count_ = 1;
+        }
+        return true;
+    }
+}
+
+// target_ becomes bytes [offset, offset + size) of `iov`, which has them.
+void Receiver::gather(std::span<const soft::Iov> iov, std::uint64_t offset, std::size_t size) {
+    for (const soft::Iov& piece : iov) {
+        if (offset >= piece.length) {
+            offset -= piece.length;
+            continue;
+        }
+        const std::size_t length = std::min<std::uint64_t>(piece.length - offset, size);
+        target_[target_count_++] = {piece.base + offset, length};
+        offset = 0;
+        size -= length;
+        if (size == 0) {
+            return;
+        }
+    }
+    assert(size == 0);
+}
+
+bool Receiver::open_send() {
+    if (dat_peer_ && carries_ack_count(segment_.opcode)) {
+        sender_.confirmed(segment_.ulp_word);
+    }
+    if (segment_.msn != send_msn_) {
+        return fail(TerminateCode::ddp_untagged_msn_range, "a message's number is wrong");
+    }
+    if (segment_.mo != received_) {
+        return fail(TerminateCode::ddp_untagged_invalid_mo, "a segment's offset is wrong");
+    }
+    const bool begun = assembling_ || (!staged_.empty() && !staged_.back().whole);
+    if (!begun) {
+        if (staged_.empty() && endpoint_.has_receive()) {
+            receive_ = endpoint_.match_receive();
+            assembling_ = true;
+        } else { // U-9
+            staged_.push_back({{}, taken_ + 1, false});
+            staged_bytes_ += kStagedOverhead;
+            endpoint_.set_starved(true);
+        }
+    }
+    const std::uint64_t end = received_ + payload_size_;
+    if (assembling_) {
+        return end <= endpoint_.receive(receive_).capacity || overlong(end);
+    }
+    staged_.back().data.resize(end);
+    staged_bytes_ += payload_size_;
+    return true;
+}
+
+// A response belongs to the oldest read and to nothing else: neither the key nor the
+// address that the peer sends is ever looked up.
+bool Receiver::open_response() {
+    if (!sender_.reading()) {
+        return fail(TerminateCode::rdmap_unexpected_opcode, "a read response without a read");
+    }
+    if (payload_size_ > 0 && segment_.stag != sender_.sink_stag()) {
+        return fail(TerminateCode::ddp_tagged_invalid_stag, "a read response with another key");
+    }
+    if (payload_size_ > 0 && segment_.to != response_bytes_) {
+        return fail(TerminateCode::ddp_tagged_base_bounds, "a read response at another offset");
+    }
+    const std::uint64_t wanted = endpoint_.request(sender_.oldest_read()).length;
+    const std::uint64_t end = response_bytes_ + payload_size_;
+    if (end > wanted || segment_.last != (end == wanted)) {
+        return fail(TerminateCode::ddp_tagged_base_bounds, "a read response of another length");
+    }
+    return true;
+}
+
+// The segment's payload is in place.
+bool Receiver::close() {
+    if (is_send(segment_.opcode)) {
+        return close_send();
+    }
+    if (segment_.opcode == Opcode::read_response) {
+        response_bytes_ += payload_size_;
+        if (segment_.last) {
+            const std::uint64_t read = sender_.oldest_read();
+            response_bytes_ = 0;
+            sender_.read_done();
+            endpoint_.finish_request(read, DtoStatus::success);
+        }
+        return true;
+    }
+    if (segment_.last) {
+        ++taken_;
+        ack_wanted_ |= segment_.ack_wanted;
+        sender_.note_placed(placed());
+    }
+    return true;
+}
+
+bool Receiver::close_send() {
+    received_ += payload_size_;
+    if (!segment_.last) {
+        return true;
+    }
+    if (invalidates(segment_.opcode) && !invalidate()) {
+        return false;
+    }
+    const std::uint64_t size = std::exchange(received_, 0);
+    ++send_msn_;
+    ++taken_;
+    ack_wanted_ |= segment_.ack_wanted;
+    if (std::exchange(assembling_, false)) {
+        endpoint_.complete_receive(receive_, DtoStatus::success, size);
+    } else {
+        staged_.back().whole = true;
+    }
+    sender_.note_placed(placed());
+    return true;
+}
+
+// RFC 5040 5.1: the key of a Send with Invalidate must be one that may be ended so.
+bool Receiver::invalidate() {
+    const soft::Target target =
+        domain_.regions().find(segment_.ulp_word, 0, 0, soft::kRemoteInvalidate, endpoint_.zone());
+    if (target.why != soft::Refusal::none && target.why != soft::Refusal::out_of_range) {
+        if (assembling_) {
+            endpoint_.complete_receive(receive_, DtoStatus::local_protection, 0);
+        }
+        return fail(TerminateCode::rdmap_protection_cannot_invalidate,
+                    "the key is not one that a peer may invalidate");
+    }
+    domain_.regions().remove(segment_.ulp_word);
+    return true;
+}
+
+bool Receiver::receive_posted() {
+    while (!staged_.empty() && endpoint_.has_receive()) {
+        Staged message = std::move(staged_.front());
+        staged_.pop_front();
+        staged_bytes_ -= message.data.size() + kStagedOverhead;
+        if (!hand_over(message)) {
+            return false;
+        }
+    }
+    endpoint_.set_starved(!staged_.empty());
+    sender_.note_placed(placed());
+    return true;
+}
+
+// Moves a staged message into the next receive. One that is still arriving goes on
+// there.
+bool Receiver::hand_over(Staged& message) {
+    receive_ = endpoint_.match_receive();
+    const soft::Receive& receive = endpoint_.receive(receive_);
+    if (message.data.size() > receive.capacity) {
+        return overlong(message.data.size());
+    }
+    target_count_ = 0;
+    if (!message.data.empty()) {
+        gather({receive.iov.data(), receive.iov_count}, 0, message.data.size());
+    }
+    const std::byte* from = message.data.data();
+    for (std::size_t i = 0; i < target_count_; ++i) {
+        std::memcpy(target_[i].base, from, target_[i].length);
+        from += target_[i].length;
+    }
+    if (message.whole) {
+        endpoint_.complete_receive(receive_, DtoStatus::success, message.data.size());
+    } else {
+        assembling_ = true;
+    }
+    return true;
+}
+
+// DTO-9, U-8.
+bool Receiver::overlong(std::uint64_t size) {
+    const std::uint64_t capacity = endpoint_.receive(receive_).capacity;
+    assembling_ = false;
+    endpoint_.complete_receive(receive_, DtoStatus::local_length, 0, 0, 0, size - capacity);
+    return fail(TerminateCode::ddp_untagged_too_long, "a message is longer than its receive",
+                Fault::Kind::receive);
+}
+
+} // namespace dat::iwarp

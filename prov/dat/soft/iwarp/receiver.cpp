@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// See receiver.h: from bytes to frames, and what is not payload. Where payload goes
+// stands in placement.cpp. May include: soft, core, system headers.
+#include "soft/iwarp/receiver.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+
+namespace dat::iwarp {
+
+Receiver::Receiver(soft::Endpoint& endpoint, Sender& sender, const LinkParameters& parameters)
+    : endpoint_(endpoint), domain_(endpoint.domain()), sender_(sender),
+      dat_peer_(parameters.dat_peer), crc_(parameters.crc), await_rtr_(parameters.await_rtr) {}
+
+std::span<iovec> Receiver::room() {
+    const auto scratch = domain_.in_scratch();
+    std::size_t count = 0;
+    std::size_t tail = scratch.size() - frame_.size();
+    std::byte* at = scratch.data() + frame_.size();
+    if (placing_) {
+        // What is behind the payload is read along as far as the next header, so that
+        // a large payload behind that goes straight to its place as well.
+        constexpr std::size_t kTail = kFpduMaxTrailer + kFpduUntaggedHeaderSize;
+        if (!locate(placed_bytes_)) {
+            return {};
+        }
+        for (std::size_t i = 0; i < target_count_; ++i) {
+            room_[count++] = {target_[i].base, target_[i].length};
+        }
+        at = scratch.data();
+        tail = kTail;
+    } else if (!frame_.empty()) {
+        std::memcpy(scratch.data(), frame_.data(), frame_.size());
+    }
+    room_[count++] = {at, tail};
+    return {room_.data(), count};
+}
+
+bool Receiver::arrived(std::size_t n) {
+    std::span<const std::byte> bytes(domain_.in_scratch().data(), n);
+    if (placing_) {
+        const std::size_t direct = std::min(n, payload_size_ - placed_bytes_);
+        placed_bytes_ += direct;
+        if (placed_bytes_ < payload_size_) {
+            return true;
+        }
+        placing_ = false;
+        skip_ = fpdu_pad(ulpdu_size_) + kFpduCrcSize;
+        if (!close()) {
+            return false;
+        }
+        bytes = bytes.first(n - direct);
+    } else if (!frame_.empty()) {
+        bytes = {n == 0 ? frame_.data() : bytes.data(), frame_.size() + n};
+    }
+    const std::size_t used = consume(bytes);
+    if (fault_.kind != Fault::Kind::none) {
+        return false;
+    }
+    keep(bytes.subspan(used));
+    return true;
+}
+
+// Keeps the beginning of a frame until its rest comes. With CRC on that may be as
+// large as a frame, which is not for an idle connection to hold.
+void Receiver::keep(std::span<const std::byte> left) {
+    constexpr std::size_t kIdle = 256;
+    if (!frame_.empty() && left.data() >= frame_.data() &&
+        left.data() <= frame_.data() + frame_.size()) {
+        frame_.erase(frame_.begin(), frame_.end() - static_cast<std::ptrdiff_t>(left.size()));
+    } else {
+        frame_.assign(left.begin(), left.end());
+    }
+    if (frame_.empty() && frame_.capacity() > kIdle) {
+        std::vector<std::byte>().swap(frame_);
+    }
+}
+
+// Takes whole frames, and the beginning of one whose payload can be read straight to
+// its place. Returns how many bytes those were; 0 or more, also with a fault.
+std::size_t Receiver::consume(std::span<const std::byte> bytes) {
+    std::size_t used = std::min(skip_, bytes.size());
+    skip_ -= used;
+    while (bytes.size() - used >= kFpduLengthSize) {
+        const auto rest = bytes.subspan(used);
+        ulpdu_size_ = peek_ulpdu_size(rest.data());
+        const std::size_t whole = fpdu_size(ulpdu_size_);
+        if (rest.size() < whole) {
+            return begin_direct(rest) ? bytes.size() : used;
+        }
+        used += whole;
+        if (!frame(rest.first(whole))) {
+            return used;
+        }
+    }
+    return used;
+}
+
+// A frame that is whole.
+bool Receiver::frame(std::span<const std::byte> fpdu) {
+    const auto ulpdu = fpdu.subspan(kFpduLengthSize, ulpdu_size_);
+    header_size_ = std::min(ulpdu.size(), header_.size());
+    std::memcpy(header_.data(), ulpdu.data(), header_size_);
+    if (crc_ && !fpdu_crc_ok(fpdu.data())) {
+        return fail(TerminateCode::mpa_crc, "a frame's CRC is wrong");
+    }
+    awake_ = true;
+    const bool first = std::exchange(await_rtr_, false);
+    if (first && ulpdu.empty()) {
+        return true; // RFC 6581: ready-to-receive as an empty frame
+    }
+    const SegmentError error = decode_segment(ulpdu, dat_peer_, segment_);
+    if (error != SegmentError::none) {
+        return fail(terminate_code(error), text(error));
+    }
+    const auto payload = ulpdu.subspan(segment_.header_size);
+    payload_size_ = payload.size();
+    if (first && segment_.opcode == Opcode::rdma_write && payload.empty() && segment_.last) {
+        return true; // ready-to-receive as a write: not one of the peer's requests
+    }
+    if (!segment_.tagged && !is_send(segment_.opcode)) {
+        return control(payload);
+    }
+    if (!open()) {
+        return false;
+    }
+    const std::byte* from = payload.data();
+    for (std::size_t i = 0; i < target_count_; ++i) {
+        std::memcpy(target_[i].base, from, target_[i].length);
+        from += target_[i].length;
+    }
+    return close();
+}
+
+// Where the header is there and most of the payload is not, the rest is read
+// straight to where it belongs. Not with CRC: nothing is placed unchecked.
+bool Receiver::begin_direct(std::span<const std::byte> part) {
+    if (crc_ || await_rtr_ || part.size() < kFpduUntaggedHeaderSize) {
+        return false;
+    }
+    const auto ulpdu = part.subspan(kFpduLengthSize);
+    if (ulpdu.size() + kDirectSize > ulpdu_size_ ||
+        decode_segment(ulpdu, dat_peer_, segment_) != SegmentError::none ||
+        (!segment_.tagged && !is_send(segment_.opcode))) {
+        return false;
+    }
+    awake_ = true;
+    header_size_ = segment_.header_size;
+    std::memcpy(header_.data(), ulpdu.data(), header_size_);
+    const auto payload = ulpdu.subspan(segment_.header_size);
+    payload_size_ = ulpdu_size_ - segment_.header_size;
+    if (!open()) {
+        return true;
+    }
+    std::size_t done = 0;
+    for (std::size_t i = 0; i < target_count_ && done < payload.size(); ++i) {
+        const std::size_t piece = std::min<std::size_t>(target_[i].length, payload.size() - done);
+        std::memcpy(target_[i].base, payload.data() + done, piece);
+        done += piece;
+    }
+    placing_ = true;
+    placed_bytes_ = done;
+    return true;
+}
+
+bool Receiver::control(std::span<const std::byte> payload) {
+    if (!segment_.last || segment_.mo != 0) {
+        return fail(TerminateCode::ddp_untagged_invalid_mo,
+                    "a control message in several segments");
+    }
+    switch (segment_.opcode) {
+    case Opcode::read_request:
+        return read_request(payload);
+    case Opcode::ack:
+        sender_.confirmed(segment_.ulp_word);
+        return true;
+    case Opcode::terminate: {
+        Terminate terminate;
+        const bool readable = decode_terminate(payload, terminate);
+        const TerminateCode code = readable ? terminate.code : TerminateCode::rdmap_unspecified;
+        return fail(code, text(code), Fault::Kind::terminate);
+    }
+    default:
+        return fail(TerminateCode::rdmap_unexpected_opcode, text(segment_.opcode));
+    }
+}
+
+// RFC 5040 5.2.2: everything is checked before a byte is answered.
+bool Receiver::read_request(std::span<const std::byte> payload) {
+    if (segment_.msn != read_msn_++) {
+        return fail(TerminateCode::ddp_untagged_msn_range, "a read request's number is wrong");
+    }
+    ReadRequest request;
+    const SegmentError error = decode_read_request(payload, request);
+    if (error != SegmentError::none) {
+        return fail(terminate_code(error), text(error));
+    }
+    if (request.size > 0) {
+        const soft::Target target =
+            domain_.regions().find(request.source_stag, request.source_to, request.size,
+                                   soft::kRemoteRead, endpoint_.zone());
+        if (!target.at) {
+            return refuse(target.why, false);
+        }
+    }
+    if (!sender_.respond(request)) { // U-14
+        return fail(TerminateCode::ddp_untagged_no_buffer, "more RDMA reads than were agreed");
+    }
+    return true;
+}
+
+bool Receiver::ack_due() {
+    if (!ack_wanted_ || told_ == placed()) {
+        return false;
+    }
+    told_ = placed();
+    ack_wanted_ = !staged_.empty(); // told when those are placed
+    return true;
+}
+
+bool Receiver::fail(TerminateCode code, const char* what, Fault::Kind kind) {
+    fault_.kind = kind;
+    fault_.code = code;
+    fault_.what = what;
+    fault_.header = header_;
+    fault_.header_size = header_size_;
+    fault_.ulpdu_size = ulpdu_size_;
+    return false;
+}
+
+// RFC 5040 7.2 for read requests, RFC 5041 7.2 for tagged segments; rights are
+// RDMAP's in both.
+bool Receiver::refuse(soft::Refusal why, bool tagged) {
+    switch (why) {
+    case soft::Refusal::unknown_key:
+        return fail(tagged ? TerminateCode::ddp_tagged_invalid_stag
+                           : TerminateCode::rdmap_invalid_stag,
+                    "no memory is registered under that key");
+    case soft::Refusal::wrong_zone:
+        return fail(tagged ? TerminateCode::ddp_tagged_stag_not_associated
+                           : TerminateCode::rdmap_stag_not_associated,
+                    "the memory belongs to another protection zone");
+    case soft::Refusal::no_right:
+        return fail(TerminateCode::rdmap_access_rights,
+                    "the memory is not registered for that access");
+    case soft::Refusal::out_of_range:
+    case soft::Refusal::none:
+        break;
+    }
+    return fail(tagged ? TerminateCode::ddp_tagged_base_bounds : TerminateCode::rdmap_base_bounds,
+                "the access goes beyond the registered range");
+}
+
+} // namespace dat::iwarp

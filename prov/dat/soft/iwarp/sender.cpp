@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// See sender.h: the order of frames, and handing them to the socket. How each kind
+// of frame is built stands in frames.cpp. May include: soft, core, system headers.
+#include "soft/iwarp/sender.h"
+
+#include "soft/random.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cerrno>
+#include <sys/socket.h>
+#include <utility>
+
+namespace dat::iwarp {
+
+Sender::Sender(soft::Endpoint& endpoint, const LinkParameters& parameters)
+    : endpoint_(endpoint), domain_(endpoint.domain()), dat_peer_(parameters.dat_peer),
+      crc_(parameters.crc), held_(parameters.hold),
+      confirm_next_(endpoint.core().requests().next()),
+      reads_(std::max<std::uint16_t>(parameters.ord, 1)),
+      sink_key_(static_cast<std::uint32_t>(soft::random_bits())),
+      responses_(std::max<std::uint16_t>(parameters.ird, 1)) {
+    cursor_.seq = confirm_next_;
+    cursor_.rtr_due = parameters.send_rtr;
+}
+
+void Sender::set_segment_size(std::size_t tcp_segment) {
+    // Between `dat` peers frames are as large as they can be, with payloads that
+    // begin at multiples of 512 bytes; towards others a frame fits a TCP segment
+    // (RFC 5044 5.1), whose size may be unknown or absurd.
+    constexpr std::size_t kLargePayload = 127 * 512;
+    constexpr std::size_t kSmallSegment = 536;
+    const std::size_t ulpdu = fpdu_max_ulpdu(std::max(tcp_segment, kSmallSegment));
+    max_payload_tagged_ = dat_peer_ ? kLargePayload : ulpdu - kDdpTaggedHeaderSize;
+    max_payload_untagged_ = dat_peer_ ? kLargePayload : ulpdu - kDdpUntaggedHeaderSize;
+}
+
+bool Sender::Batch::full() const {
+    constexpr std::size_t kBytes = 256 * 1024;
+    constexpr std::size_t kRoom = 1024; // the most that one frame takes of the scratch
+    return frame_count == kFrames || vector_count + soft::kMaxIov + 2 > kVectors ||
+           bytes >= kBytes || static_cast<std::size_t>(scratch_end - scratch) < kRoom;
+}
+
+void Sender::Batch::add(const std::byte* from, std::size_t size) {
+    bytes += size;
+    if (vector_count > 0) {
+        iovec& last = vectors[vector_count - 1];
+        if (static_cast<std::byte*>(last.iov_base) + last.iov_len == from) {
+            last.iov_len += size;
+            return;
+        }
+    }
+    vectors[vector_count++] = {const_cast<std::byte*>(from), size};
+}
+
+void Sender::Batch::close_frame(const Cursor& after) { frames[frame_count++] = {bytes, after}; }
+
+bool Sender::idle() const {
+    return rest_.empty() && cursor_.seq == endpoint_.core().requests().next() &&
+           cursor_.response == response_tail_ && !cursor_.rtr_due && !cursor_.ack_due;
+}
+
+bool Sender::respond(const ReadRequest& request) {
+    if (response_tail_ - cursor_.response == responses_.size()) {
+        return false;
+    }
+    responses_[response_tail_++ % responses_.size()] = {
+        request.sink_stag, request.sink_to, request.size, request.source_stag, request.source_to};
+    return true;
+}
+
+// Requests complete in posting order, so whatever waits for a confirmation is
+// outstanding still, and its slot its own.
+void Sender::confirmed(std::uint32_t count) {
+    confirm_next_ = std::max(confirm_next_, endpoint_.core().requests().first());
+    for (; confirm_next_ < cursor_.seq; ++confirm_next_) {
+        const soft::Request& request = endpoint_.request(confirm_next_);
+        if (request.op == soft::OpCode::read) {
+            continue; // its response confirms it
+        }
+        if (static_cast<std::int32_t>(count - request.ordinal) < 0) {
+            return;
+        }
+        if (request.level != soft::Level::taken) {
+            endpoint_.finish_request(confirm_next_, core::DtoStatus::success);
+        }
+    }
+}
+
+Sender::Result Sender::push(int fd) {
+    if (held_) {
+        return Result::done;
+    }
+    for (;;) {
+        if (!rest_.empty()) {
+            if (const Result result = write_rest(fd); result != Result::done) {
+                return result;
+            }
+        }
+        const auto scratch = domain_.out_scratch();
+        Batch batch;
+        batch.scratch = scratch.data();
+        batch.scratch_end = scratch.data() + scratch.size();
+        Cursor at = cursor_;
+        while (!batch.full() && frame_next(at, batch)) {
+            batch.close_frame(at);
+        }
+        if (batch.frame_count == 0) {
+            return refusal_ == soft::Refusal::none ? Result::done : Result::refused;
+        }
+        if (const Result result = write_batch(fd, batch); result != Result::done) {
+            return result;
+        }
+    }
+}
+
+// One frame more, if there is something that may go out.
+bool Sender::frame_next(Cursor& at, Batch& batch) {
+    if (ended_) {
+        return false;
+    }
+    if (at.rtr_due) {
+        frame_rtr(at, batch);
+        return true;
+    }
+    // In the middle of a message nothing else of its queue may come, and a count of
+    // acknowledgements rides on Sends; anything else goes out on its own.
+    const bool requests = request_ready(at);
+    const bool responses = at.response != response_tail_;
+    const bool rides = requests && endpoint_.request(at.seq).op == soft::OpCode::send;
+    if (at.ack_due && !rides) {
+        frame_ack(at, batch);
+        return true;
+    }
+    if (responses && (at.responses_turn || !requests)) {
+        at.responses_turn = false;
+        return frame_response(at, batch);
+    }
+    if (requests) {
+        at.responses_turn = true;
+        frame_request(at, batch);
+        return true;
+    }
+    return false;
+}
+
+// Whether the next request may be framed: reads are bounded by what the peer
+// serves (RDR-2), and a fence waits for all reads before it (DTO-24).
+bool Sender::request_ready(const Cursor& at) {
+    if (at.seq == endpoint_.core().requests().next()) {
+        return false;
+    }
+    const soft::Request& request = endpoint_.request(at.seq);
+    const std::uint32_t reads = at.read_tail - read_head_;
+    if (request.op == soft::OpCode::read && reads >= reads_.size()) {
+        return false;
+    }
+    return !request.fence || at.offset > 0 || reads == 0;
+}
+
+// `framed` more bytes of the request are in frames.
+void Sender::step(Cursor& at, const soft::Request& request, std::size_t framed) {
+    at.offset += framed;
+    if (at.offset == request.length || request.op == soft::OpCode::read) {
+        ++at.seq;
+        at.offset = 0;
+    }
+}
+
+// The socket has the frame before `after`, or its rest is kept.
+void Sender::commit(const Cursor& after) {
+    const Cursor before = std::exchange(cursor_, after);
+    for (std::uint64_t seq = before.seq; seq != after.seq; ++seq) {
+        soft::Request& request = endpoint_.request(seq);
+        if (request.op == soft::OpCode::read) {
+            reads_[before.read_tail % reads_.size()] = seq;
+        } else {
+            request.ordinal = after.ordinal;
+            if (request.level == soft::Level::taken) {
+                endpoint_.finish_request(seq, core::DtoStatus::success);
+            }
+        }
+    }
+}
+
+Sender::Result Sender::write_rest(int fd) {
+    while (rest_done_ < rest_.size()) {
+        const ssize_t n = ::send(fd, rest_.data() + rest_done_, rest_.size() - rest_done_,
+                                 MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n < 0) {
+            error_ = errno;
+            return error_ == EAGAIN || error_ == EINTR ? Result::blocked : Result::dead;
+        }
+        rest_done_ += static_cast<std::size_t>(n);
+        bytes_sent_ += static_cast<std::size_t>(n);
+    }
+    rest_.clear();
+    rest_done_ = 0;
+    return Result::done;
+}
+
+std::vector<std::byte> Sender::take_rest() {
+    rest_.erase(rest_.begin(), rest_.begin() + static_cast<std::ptrdiff_t>(rest_done_));
+    rest_done_ = 0;
+    return std::move(rest_);
+}
+
+Sender::Result Sender::write_batch(int fd, Batch& batch) {
+    msghdr message{};
+    message.msg_iov = batch.vectors.data();
+    message.msg_iovlen = batch.vector_count;
+    const ssize_t n = ::sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n < 0) {
+        error_ = errno;
+        return error_ == EAGAIN || error_ == EINTR ? Result::blocked : Result::dead;
+    }
+    const auto taken = static_cast<std::size_t>(n);
+    bytes_sent_ += taken;
+    std::size_t begin = 0;
+    for (std::size_t i = 0; i < batch.frame_count && begin < taken; ++i) {
+        const Frame& frame = batch.frames[i];
+        if (frame.end > taken) {
+            keep_rest(batch, taken, frame.end);
+        }
+        commit(frame.after);
+        begin = frame.end;
+    }
+    return taken == batch.bytes ? Result::done : Result::blocked;
+}
+
+// Copies bytes [from, to) of the batch.
+void Sender::keep_rest(const Batch& batch, std::size_t from, std::size_t to) {
+    std::size_t begin = 0;
+    for (std::size_t i = 0; i < batch.vector_count && begin < to; ++i) {
+        const iovec& vector = batch.vectors[i];
+        const std::size_t end = begin + vector.iov_len;
+        const auto* base = static_cast<const std::byte*>(vector.iov_base);
+        if (end > from) {
+            rest_.insert(rest_.end(), base + (std::max(from, begin) - begin),
+                         base + (std::min(to, end) - begin));
+        }
+        begin = end;
+    }
+}
+
+} // namespace dat::iwarp

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// The sending half of the iWARP link: what is to go out, in which order, as which
+// frames. A frame is sent from where its payload lies; where the socket takes part
+// of one, the rest is copied, so that between two calls nothing of a frame depends
+// on memory that is not the link's. Under the domain's gate.
+// May include: soft, core, system headers.
+#ifndef DAT_SOFT_IWARP_SENDER_H
+#define DAT_SOFT_IWARP_SENDER_H
+
+#include "soft/domain.h"
+#include "soft/endpoint.h"
+#include "soft/iwarp/rdmap.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <sys/uio.h>
+#include <vector>
+
+namespace dat::iwarp {
+
+// What the handshake found out.
+struct LinkParameters {
+    bool dat_peer = false;  // extensions are understood
+    bool crc = false;       // CRC32C in both directions
+    bool send_rtr = false;  // ready-to-receive goes out first
+    bool await_rtr = false; // the first frame that comes in is ready-to-receive
+    bool hold = false;      // nothing goes out before the first frame has come in
+    std::uint16_t ord = 1;  // reads that may be outstanding from here
+    std::uint16_t ird = 1;  // reads that the peer may have outstanding here
+};
+
+class Sender {
+  public:
+    enum class Result : std::uint8_t {
+        done,    // nothing is left to send, or what is left waits for the peer
+        blocked, // the socket is full
+        dead,    // the socket failed with error()
+        refused, // a read response cannot be sent: its memory is gone (refusal())
+    };
+
+    Sender(soft::Endpoint& endpoint, const LinkParameters& parameters);
+
+    // Bytes that one frame may hold, once the socket is known.
+    void set_segment_size(std::size_t tcp_segment);
+
+    // Sends what may be sent. Completes requests.
+    Result push(int fd);
+    // Bytes of a frame that is out in part.
+    bool has_rest() const { return !rest_.empty(); }
+    // Nothing is left to send, and no read of the peer waits for its response.
+    bool idle() const;
+    int error() const { return error_; }
+    soft::Refusal refusal() const { return refusal_; }
+    std::uint64_t bytes_sent() const { return bytes_sent_; }
+
+    void release() { held_ = false; } // the first frame has come in
+
+    // The peer has placed `count` sends and writes in all (U-61).
+    void confirmed(std::uint32_t count);
+    // The peer is to be told of `count`, with the next Send or by an Ack.
+    void owe_ack(std::uint32_t count) {
+        ack_count_ = count;
+        cursor_.ack_due = true;
+    }
+    // Messages placed so far, for whatever carries the count anyway.
+    void note_placed(std::uint32_t count) { ack_count_ = count; }
+
+    // A read request came in: its response is queued. False: more than were agreed.
+    bool respond(const ReadRequest& request);
+
+    // The oldest read that waits for its response. Precondition: reading().
+    bool reading() const { return read_head_ != cursor_.read_tail; }
+    std::uint64_t oldest_read() const { return reads_[read_head_ % reads_.size()]; }
+    // Its response is whole.
+    void read_done() { ++read_head_; }
+    // The steering tag under which its response is asked for.
+    std::uint32_t sink_stag() const { return sink_key_ ^ read_head_; }
+
+    // Appends an acknowledgement of what was placed if one is due, and a Terminate:
+    // nothing is framed after it.
+    void terminate(TerminateCode code, std::span<const std::byte> ulpdu, std::size_t ulpdu_size);
+    // The bytes that must still go out for the stream to end at a frame's end.
+    std::vector<std::byte> take_rest();
+    // The request that is to be framed next.
+    std::uint64_t current() const { return cursor_.seq; }
+
+  private:
+    // Where framing stands. Frames are built ahead of what the socket takes, so a
+    // batch carries the cursor behind each of its frames.
+    struct Cursor {
+        std::uint64_t seq = 0;      // the request to be framed next
+        std::uint64_t offset = 0;   // bytes of it that are framed
+        std::uint32_t send_msn = 1; // RFC 5041: message numbers begin at 1
+        std::uint32_t read_msn = 1;
+        std::uint32_t ack_msn = 1;
+        std::uint32_t ordinal = 0;   // of the last send or write framed
+        std::uint32_t read_tail = 0; // reads framed in all
+        std::uint32_t response = 0;  // responses framed in all
+        std::uint32_t response_offset = 0;
+        bool rtr_due = false;
+        bool ack_due = false;
+        bool responses_turn = false;
+    };
+    struct Frame {
+        std::size_t end; // offset behind it in the batch
+        Cursor after;
+    };
+    struct Batch {
+        static constexpr std::size_t kFrames = 64;
+        static constexpr std::size_t kVectors = 320;
+        std::byte* scratch;     // free room
+        std::byte* scratch_end; //
+        std::size_t bytes = 0;
+        std::size_t frame_count = 0;
+        std::size_t vector_count = 0;
+        std::array<Frame, kFrames> frames;
+        std::array<iovec, kVectors> vectors;
+
+        bool full() const;
+        void add(const std::byte* from, std::size_t size);
+        void close_frame(const Cursor& after);
+    };
+    struct Response {
+        std::uint32_t sink_stag;
+        std::uint64_t sink_to;
+        std::uint32_t size;
+        std::uint32_t source_stag;
+        std::uint64_t source_to;
+    };
+
+    bool frame_next(Cursor& at, Batch& batch);
+    bool request_ready(const Cursor& at);
+    void frame_request(Cursor& at, Batch& batch);
+    void frame_send(Cursor& at, Batch& batch, const soft::Request& request);
+    void frame_write(Cursor& at, Batch& batch, const soft::Request& request);
+    void frame_read(Cursor& at, Batch& batch, const soft::Request& request);
+    bool frame_response(Cursor& at, Batch& batch);
+    void frame_ack(Cursor& at, Batch& batch);
+    void frame_rtr(Cursor& at, Batch& batch);
+    void add_payload(Batch& batch, std::byte* header, std::size_t header_size, const soft::Iov* iov,
+                     std::size_t count, std::uint64_t skip, std::size_t size);
+    void step(Cursor& at, const soft::Request& request, std::size_t framed);
+    void commit(const Cursor& after);
+    void keep_rest(const Batch& batch, std::size_t from, std::size_t to);
+    Result write_rest(int fd);
+    Result write_batch(int fd, Batch& batch);
+
+    soft::Endpoint& endpoint_;
+    soft::Domain& domain_;
+    const bool dat_peer_;
+    const bool crc_;
+    bool held_;
+    bool ended_ = false; // a Terminate is the last frame
+    std::size_t max_payload_tagged_ = 0;
+    std::size_t max_payload_untagged_ = 0;
+    Cursor cursor_;
+    std::vector<std::byte> rest_; // of the frame that the socket took in part
+    std::size_t rest_done_ = 0;
+    std::uint32_t ack_count_ = 0;
+    std::uint64_t confirm_next_ = 0;   // the oldest request that may wait for the peer
+    std::uint32_t read_head_ = 0;      // reads answered in all
+    std::vector<std::uint64_t> reads_; // their requests, by number modulo ord
+    const std::uint32_t sink_key_;
+    std::uint32_t response_tail_ = 0; // responses queued in all
+    std::vector<Response> responses_; // by number modulo ird
+    std::uint64_t bytes_sent_ = 0;
+    int error_ = 0;
+    soft::Refusal refusal_ = soft::Refusal::none;
+};
+
+} // namespace dat::iwarp
+
+#endif

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// A TCP socket and a socket address, as values. May include: std, system headers.
+#ifndef DAT_SOFT_IWARP_SOCKET_H
+#define DAT_SOFT_IWARP_SOCKET_H
+
+#include <chrono>
+#include <cstdint>
+#include <netinet/in.h>
+#include <string>
+#include <sys/socket.h>
+
+namespace dat::iwarp {
+
+// IPv4 or IPv6; family AF_UNSPEC: none.
+class SocketAddress {
+  public:
+    SocketAddress() = default;
+    // Copies; anything but AF_INET and AF_INET6 of at least their size gives none.
+    SocketAddress(const sockaddr* address, std::size_t size);
+
+    int family() const { return storage_.base.sa_family; }
+    bool valid() const { return family() != AF_UNSPEC; }
+    const sockaddr* get() const { return &storage_.base; }
+    socklen_t size() const;
+    std::uint16_t port() const; // host byte order
+    void set_port(std::uint16_t port);
+    bool wildcard() const;
+    bool loopback() const;
+    bool multicast_or_broadcast() const;
+    std::string text() const; // 192.0.2.1:80, [2001:db8::1]:80
+
+  private:
+    union {
+        sockaddr base;
+        sockaddr_in v4;
+        sockaddr_in6 v6;
+    } storage_{};
+};
+
+// Owns a descriptor. Move-only.
+class Socket {
+  public:
+    Socket() = default;
+    explicit Socket(int fd) : fd_(fd) {}
+    ~Socket() { close(); }
+    Socket(Socket&& other) noexcept : fd_(other.release()) {}
+    Socket& operator=(Socket&& other) noexcept;
+
+    int fd() const { return fd_; }
+    explicit operator bool() const { return fd_ >= 0; }
+    int release();
+    void close();
+
+    SocketAddress local() const;
+    SocketAddress peer() const;
+    // No delay, and keepalive such that a peer silent for `keepalive` is dead (0:
+    // never).
+    void tune(std::chrono::seconds keepalive) const;
+
+    // A non-blocking, close-on-exec TCP socket; without one, -errno in `error`.
+    static Socket open(int family, int& error);
+
+  private:
+    int fd_ = -1;
+};
+
+} // namespace dat::iwarp
+
+#endif

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// The seam between the endpoint of the software domain and what carries its
+// bytes. A Handshake exists while a connection is being made; when it ends well
+// it gives the endpoint a Link, which lives until the connection is over. Which
+// kind of link it is, is known only then. All calls are made under the domain's
+// gate. May include: core, base.
+//
+// What a post does is not here: the operation tables that a link kind brings
+// call its own transmit() without a virtual call (soft/post.h).
+#ifndef DAT_SOFT_LINK_H
+#define DAT_SOFT_LINK_H
+
+#include "core/completion.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace dat::soft {
+
+enum class LinkKind : std::uint8_t { iwarp, shm, in_process };
+
+// How a connection is let go.
+enum class Parting : std::uint8_t {
+    clean,   // the peer sees an orderly end, behind what is on its way already
+    abandon, // nothing more can or need be sent
+};
+
+class Link {
+  public:
+    explicit Link(LinkKind kind) : kind_(kind) {}
+    virtual ~Link() = default;
+    Link(const Link&) = delete;
+    Link& operator=(const Link&) = delete;
+
+    LinkKind kind() const { return kind_; }
+
+    // ESTABLISHED has been raised: bytes may flow. Called once.
+    virtual void start() = 0;
+    // Moves what can be moved without blocking. May end the connection.
+    virtual void poll() = 0;
+    // Sends what transmit() put off. May end the connection.
+    virtual void push() = 0;
+    // A receive was posted while Endpoint::starved() held.
+    virtual void receive_posted() = 0;
+    // DISC-4: no more requests will come. Once every request has completed and
+    // the peer has confirmed delivery, the link raises `drained` (U-42).
+    virtual void drain() = 0;
+    // The connection is over for the endpoint: the link lets go of every buffer
+    // of the application before it returns, and finishes what the wire needs by
+    // itself. No call to the endpoint afterwards; the endpoint retires the link.
+    virtual void part(Parting how) = 0;
+
+  private:
+    const LinkKind kind_;
+};
+
+class Handshake {
+  public:
+    virtual ~Handshake() = default;
+    Handshake() = default;
+    Handshake(const Handshake&) = delete;
+    Handshake& operator=(const Handshake&) = delete;
+
+    // The endpoint gives up (disconnect, free, timeout): nothing of this attempt
+    // reaches it any more. The endpoint retires the handshake.
+    virtual void abandon() = 0;
+};
+
+} // namespace dat::soft
+
+#endif

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// See progress_thread.h. May include: soft, system headers.
+#include "soft/progress_thread.h"
+
+#include "soft/domain.h"
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <system_error>
+#include <unistd.h>
+
+namespace dat::soft {
+
+int ProgressThread::start() {
+    stop_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (stop_fd_ < 0) {
+        return -errno;
+    }
+    // The thread lives in somebody else's process: no signal is for it.
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = 0;
+    try {
+        thread_ = std::thread([this] { run(); });
+    } catch (const std::system_error& failure) {
+        error = -failure.code().value();
+    }
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    return error;
+}
+
+ProgressThread::~ProgressThread() {
+    if (thread_.joinable()) {
+        eventfd_write(stop_fd_, 1);
+        thread_.join();
+    }
+    if (stop_fd_ >= 0) {
+        close(stop_fd_);
+    }
+}
+
+bool ProgressThread::stopped(std::chrono::milliseconds wait) const {
+    pollfd stop{stop_fd_, POLLIN, 0};
+    return poll(&stop, 1, static_cast<int>(wait.count())) > 0;
+}
+
+bool ProgressThread::application_is_there() const {
+    return domain_.sleepers_.load(std::memory_order_relaxed) > 0 ||
+           domain_.polls_.load(std::memory_order_relaxed) != seen_;
+}
+
+void ProgressThread::run() {
+    pthread_setname_np(pthread_self(), "dat-progress");
+    while (!stopped(kTick)) {
+        if (application_is_there()) {
+            seen_ = domain_.polls_.load(std::memory_order_relaxed);
+        } else {
+            take_over();
+        }
+    }
+}
+
+// Looks after the domain until the application is back or the thread has to end.
+void ProgressThread::take_over() {
+    domain_.progress_as_outsider(); // what was put off for the next poll
+    bool in_charge = false;
+    for (;;) {
+        std::array<pollfd, 2> fds{{{domain_.wait_fd(), POLLIN, 0}, {stop_fd_, POLLIN, 0}}};
+        if (poll(fds.data(), fds.size(), -1) < 0 && errno != EINTR) {
+            return;
+        }
+        if (fds[1].revents != 0 || application_is_there()) {
+            return;
+        }
+        if (!in_charge && (stopped(kGrace) || application_is_there())) {
+            return;
+        }
+        in_charge = true;
+        domain_.progress_as_outsider();
+    }
+}
+
+} // namespace dat::soft

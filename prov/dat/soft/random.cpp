@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// See random.h. May include: soft, system headers.
+#include "soft/random.h"
+
+#include <random>
+#include <sys/random.h>
+
+namespace dat::soft {
+
+std::uint64_t random_bits() {
+    std::uint64_t bits = 0;
+    if (getrandom(&bits, sizeof bits, 0) != static_cast<ssize_t>(sizeof bits)) {
+        std::random_device device; // a kernel without getrandom(2)
+        bits = (std::uint64_t{device()} << 32) | device();
+    }
+    return bits;
+}
+
+} // namespace dat::soft

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// What the FI_DAT_* variables decide for the software domain. May include: std.
+#ifndef DAT_SOFT_SETTINGS_H
+#define DAT_SOFT_SETTINGS_H
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+namespace dat::soft {
+
+enum class Crc : std::uint8_t {
+    automatic, // asked for except on loopback; always granted
+    on,
+    off, // not asked for; still granted to a peer that asks
+};
+
+struct Settings {
+    Crc crc = Crc::automatic;
+    std::size_t unexpected_bytes = 64 * 1024; // U-9: staged for a connection without a receive
+    std::chrono::seconds rnr_limit{10};       // U-9
+    std::chrono::seconds handshake_limit{10}; // U-65
+    std::chrono::seconds keepalive{20};       // a peer silent for so long is dead; 0: never
+};
+
+} // namespace dat::soft
+
+#endif

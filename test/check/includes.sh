@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#
+# A layer of prov/dat includes only itself and what is named after its arrow:
+#   base -> std    core -> base    soft -> core, base
+#   soft/iwarp and other links -> soft, core, base    verbs -> core, base
+#   ofi -> all of these, and libfabric    plugin.cpp -> all
+# core has no I/O, clock, thread or libfabric.
+set -u
+. "$(dirname "${BASH_SOURCE[0]}")/sources.sh"
+
+bad=0
+complain() {
+    echo "$1: $2"
+    bad=$((bad + 1))
+}
+
+# Prints the layer of a path relative to prov/dat.
+layer_of() {
+    case $1 in
+    soft/*/*) echo "soft/$(echo "$1" | cut -d/ -f2)" ;;
+    */*) echo "${1%%/*}" ;;
+    *) echo top ;;
+    esac
+}
+
+# Prints the layers that a layer may include, itself first.
+allowed() {
+    case $1 in
+    base) echo base ;;
+    core) echo core base ;;
+    soft) echo soft core base ;;
+    soft/*) echo "$1" soft core base ;;
+    verbs) echo verbs core base ;;
+    ofi | top) echo "$links" top ofi verbs soft core base ;;
+    *) echo unknown ;;
+    esac
+}
+
+links=$(find prov/dat/soft -mindepth 1 -maxdepth 1 -type d ! -name '.*' | sed 's,^prov/dat/,,' | tr '\n' ' ')
+
+# An include between quotes: a file of ours, named from prov/dat.
+check_own() { # file layer included
+    local target
+    [ "$2:$3" = top:config.h ] && return
+    [ "$2:$3" = ofi:config.h ] && return
+    [ -f "prov/dat/$3" ] || { complain "$1" "\"$3\" is not a file under prov/dat"; return; }
+    target=$(layer_of "$3")
+    case " $(allowed "$2") " in
+    *" $target "*) ;;
+    *) complain "$1" "layer $2 may not include \"$3\" (it may include: $(allowed "$2"))" ;;
+    esac
+}
+
+# An include between angle brackets.
+check_system() { # file layer included
+    case $2:$3 in
+    ofi:rdma/* | top:rdma/*) ;;
+    *:rdma/fabric.h | *:rdma/fi_*) complain "$1" "only ofi may include <$3>" ;;
+    core:thread | core:mutex | core:shared_mutex | core:condition_variable | core:future | \
+        core:chrono | core:ctime | core:iostream | core:fstream | core:cstdio | core:filesystem | \
+        core:*.h) complain "$1" "core has no I/O, clock or thread: <$3>" ;;
+    base:*.h) complain "$1" "base includes the standard library alone: <$3>" ;;
+    esac
+}
+
+count=0
+while read -r file; do
+    layer=$(layer_of "${file#prov/dat/}")
+    [ "$(allowed "$layer")" != unknown ] || complain "$file" "the layer $layer is not known"
+    while read -r form name; do
+        count=$((count + 1))
+        case $form in
+        '"') check_own "$file" "$layer" "$name" ;;
+        '<') check_system "$file" "$layer" "$name" ;;
+        esac
+    done < <(sed -nE 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*(["<])([^">]+)[">].*/\1 \2/p' "$file")
+done < <(sources prov/dat -- '*.cpp' '*.h' '*.def')
+
+[ "$count" -gt 0 ] || complain prov/dat 'no include was found'
+echo "$count includes, $bad against the direction of the layers"
+[ "$bad" -eq 0 ]

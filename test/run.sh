@@ -1,0 +1,138 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#
+# All tests, from a bare Debian 12 as root: installs the packages, builds, and
+# runs everything; test/steps.sh holds what the steps do. Needs nothing but this
+# tree, changes nothing in it, and leaves nothing behind.
+#
+#   bash test/run.sh
+#
+# DAT_KEEP=1   keep the temporary folder with the builds and logs, and print it
+# TMPDIR=DIR   make it in DIR instead of /tmp
+# CI=true      a test that was skipped is a failed one
+#
+# The last line is `N passed, N failed`, with `, N skipped` if there were any.
+# A test counts each time that it is run: the Criterion tests and the test
+# scripts in the release build, the former again under the sanitizers, and each
+# check of a step once. A step that fails without a failed test counts as one.
+# Exit status 0 if nothing failed.
+set -u
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+. "$root/util/common.sh"
+
+work=$(mktemp -d "${TMPDIR:-/tmp}/dat-test.XXXXXX") || exit 1
+jobs=$(nproc)
+# A test that makes something which outlives its processes, a network namespace
+# say, begins its name with this, so that it can be removed after an interrupt.
+DAT_TEST_TAG=dat$$
+export root work jobs DAT_TEST_TAG
+mkdir "$work/logs" "$work/tmp"
+export TMPDIR=$work/tmp
+: >"$work/results"
+
+step=
+clean_up() {
+    local name
+    trap '' HUP INT TERM
+    [ -z "$step" ] || end_session "$step"
+    for name in "/run/netns/$DAT_TEST_TAG"*; do
+        [ ! -e "$name" ] || ip netns delete "${name##*/}"
+    done
+    if [ -n "${DAT_KEEP:-}" ]; then
+        echo "kept: $work"
+    else
+        chmod -R u+w "$work" && rm -rf "$work"
+    fi
+}
+trap clean_up EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# Prints the sums so far: passed, failed, skipped.
+sums() {
+    awk '$1 == "count" {passed += $2; failed += $3} $1 == "skip" {skipped++}
+         END {print passed + 0, failed + 0, skipped + 0}' "$work/results"
+}
+
+# Runs one step in a session of its own, bounded in time, and prints how it went.
+# Returns its status.
+run_step() { # limit-in-seconds name title
+    local limit=$1 name=$2 title=$3 log=$work/logs/$2.log started=$SECONDS status=0
+    local before after verdict=ok
+    read -r -a before < <(sums)
+    setsid -w timeout -k 10 "$limit" \
+        bash -c '. "$root/test/steps.sh"; "step_$1"' - "$name" >"$log" 2>&1 </dev/null &
+    step=$!
+    wait "$step" || status=$?
+    end_session "$step"
+    step=
+    read -r -a after < <(sums)
+    [ $status -eq 124 ] && echo "the step took longer than $limit s and was ended" >>"$log"
+    if [ $status -ne 0 ]; then
+        verdict=FAIL
+        [ "${after[1]}" -gt "${before[1]}" ] || echo 'count 0 1' >>"$work/results"
+    fi
+    printf '%-4s %4d s  %-44s' "$verdict" $((SECONDS - started)) "$title"
+    tally $((after[0] - before[0])) $((after[1] - before[1])) $((after[2] - before[2]))
+    [ $status -eq 0 ] || explain "$log"
+    return $status
+}
+
+# Prints what a failed step's log says: its first complaints and its end.
+explain() {
+    echo "---- ${1##*/}: the first complaints, by line"
+    grep -nE '(error|Error|ERROR|FAIL|FAILED|fatal|runtime error):|^\[(FAIL|CRASH)\]|^FAIL' "$1" | head -n 15
+    echo "---- ${1##*/}: its end"
+    tail -n 60 "$1"
+    echo '----'
+}
+
+# Prints what a step counted, if it counted anything.
+tally() { # passed failed skipped
+    if [ $(($1 + $2 + $3)) -eq 0 ]; then
+        echo
+    elif [ "$3" -eq 0 ]; then
+        echo " $1 passed, $2 failed"
+    else
+        echo " $1 passed, $2 failed, $3 skipped"
+    fi
+}
+
+# The steps. Returns 1 where one failed without which the rest makes no sense.
+all_steps() {
+    run_step 300 packages 'Debian packages' || return 1
+    run_step 120 distribution 'distribution: autoreconf, make dist' || return 1
+    run_step 300 release 'release build, g++' || return 1
+    run_step 300 release_check 'release: make check'
+    run_step 60 install 'make install, and what it installed'
+    if [ -f "$work/prefix/lib/libfabric/libdat-fi.so" ]; then
+        run_step 180 pingpong 'fi_pingpong, two processes, all sizes'
+        run_step 180 mpi_ring 'Open MPI ring'
+    else
+        echo 'not run: fi_pingpong, Open MPI ring'
+    fi
+    run_step 300 sanitized 'ASan and UBSan build, clang' &&
+        run_step 300 sanitized_check 'ASan and UBSan: make check'
+    run_step 300 thread_sanitizer 'ThreadSanitizer: build and plain programs'
+    run_step 300 distcheck 'make distcheck'
+    return 0
+}
+
+all_steps || echo 'the steps after this one were not run'
+
+read -r passed failed skipped < <(sums)
+grep '^skip ' "$work/results" | sed 's/^skip /skipped: /'
+if [ "${CI:-}" = true ] && [ "$skipped" -gt 0 ]; then
+    echo "$skipped skipped: CI is to run everything, so each counts as failed"
+    failed=$((failed + skipped))
+    skipped=0
+fi
+line="$passed passed, $failed failed"
+[ "$skipped" -eq 0 ] || line="$line, $skipped skipped"
+echo "all steps took $SECONDS s"
+trap - EXIT
+clean_up
+echo "$line"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

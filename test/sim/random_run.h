@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// One seeded random run of the simulated world, from its first action to rest.
+// The same seed and options give the same run on every machine.
+// May include: core.
+#ifndef DAT_SIM_RANDOM_RUN_H
+#define DAT_SIM_RANDOM_RUN_H
+
+#include "sim/world.h"
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace dat::sim {
+
+struct RunOptions {
+    std::uint64_t seed = 1;
+    std::uint32_t steps = 120; // actions before everything winds down
+    Fault fault = Fault::none;
+    bool trace = false; // print actions and what they cause to stdout
+};
+
+// How often each stimulus met each state.
+using Coverage = std::array<std::array<std::uint64_t, core::kStateCount>, core::kStimulusCount>;
+
+struct RunResult {
+    std::vector<Violation> violations; // empty: the run passed
+    std::uint64_t steps = 0;           // actions taken, winding down included
+    std::uint64_t hash = 0;            // of the last world
+};
+
+// `coverage` is added to.
+RunResult random_run(const RunOptions& options, Coverage& coverage);
+
+} // namespace dat::sim
+
+#endif

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// sim_random: seeded random runs of two endpoint cores over a simulated
+// network. A run that fails prints its seed and the command that replays it.
+// Exit status: 0 all runs passed, 1 one failed, 2 bad usage.
+// May include: core.
+#include "sim/random_run.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <getopt.h>
+#include <optional>
+
+using namespace dat::sim;
+namespace core = dat::core;
+
+namespace {
+
+constexpr const char* kUsage =
+    "usage: sim_random [--seed N] [--runs N] [--steps N] [--fault NAME] [--trace] [--coverage]\n"
+    "\n"
+    "  --seed N      first seed (1); each run takes the next one\n"
+    "  --runs N      number of runs (20000)\n"
+    "  --steps N     actions of a run before it winds down (120)\n"
+    "  --fault NAME  plant a fault; \"list\" prints the names\n"
+    "  --trace       print every action and what it causes\n"
+    "  --coverage    print how often each stimulus met each state\n";
+
+struct Options {
+    RunOptions run;
+    std::uint64_t runs = 20000;
+    bool coverage = false;
+};
+
+std::optional<std::uint64_t> number(const char* text) {
+    char* end = nullptr;
+    errno = 0;
+    const unsigned long long value = std::strtoull(text, &end, 10);
+    if (errno != 0 || end == text || *end != '\0' || *text == '-') {
+        return std::nullopt;
+    }
+    return value;
+}
+
+[[noreturn]] void bad(const char* what, const char* value) {
+    std::fprintf(stderr, "sim_random: %s: %s (--help shows the options)\n", what, value);
+    std::exit(2);
+}
+
+std::uint64_t number_or_exit(const char* text) {
+    const std::optional<std::uint64_t> value = number(text);
+    if (!value) {
+        bad("not a number", text);
+    }
+    return *value;
+}
+
+Fault fault_or_exit(const char* text) {
+    for (std::size_t i = 0; i < static_cast<std::size_t>(Fault::count_); ++i) {
+        if (name(static_cast<Fault>(i)) == text) {
+            return static_cast<Fault>(i);
+        }
+        if (std::strcmp(text, "list") == 0) {
+            std::printf("%s\n", name(static_cast<Fault>(i)).data());
+        }
+    }
+    if (std::strcmp(text, "list") == 0) {
+        std::exit(0);
+    }
+    bad("no such fault", text);
+}
+
+Options parse(int argc, char** argv) {
+    static const option kLong[] = {
+        {"seed", required_argument, nullptr, 's'},  {"runs", required_argument, nullptr, 'r'},
+        {"steps", required_argument, nullptr, 'n'}, {"fault", required_argument, nullptr, 'f'},
+        {"trace", no_argument, nullptr, 't'},       {"coverage", no_argument, nullptr, 'c'},
+        {"help", no_argument, nullptr, 'h'},        {nullptr, 0, nullptr, 0}};
+    Options out;
+    for (int c = 0; (c = getopt_long(argc, argv, "h", kLong, nullptr)) != -1;) {
+        switch (c) {
+        case 's':
+            out.run.seed = number_or_exit(optarg);
+            break;
+        case 'r':
+            out.runs = number_or_exit(optarg);
+            break;
+        case 'n':
+            out.run.steps = static_cast<std::uint32_t>(number_or_exit(optarg));
+            break;
+        case 'f':
+            out.run.fault = fault_or_exit(optarg);
+            break;
+        case 't':
+            out.run.trace = true;
+            break;
+        case 'c':
+            out.coverage = true;
+            break;
+        case 'h':
+            std::fputs(kUsage, stdout);
+            std::exit(0);
+        default:
+            std::exit(2);
+        }
+    }
+    if (optind != argc) {
+        bad("unexpected argument", argv[optind]);
+    }
+    return out;
+}
+
+void print_coverage(const Coverage& coverage) {
+    std::printf("%-20s", "");
+    for (std::size_t s = 0; s < core::kStateCount; ++s) {
+        std::printf("%9s", core::abbreviation(static_cast<core::State>(s)).data());
+    }
+    for (std::size_t i = 0; i < core::kStimulusCount; ++i) {
+        std::printf("\n%-20s", core::name(static_cast<core::Stimulus>(i)).data());
+        for (const std::uint64_t count : coverage[i]) {
+            std::printf("%9llu", static_cast<unsigned long long>(count));
+        }
+    }
+    std::printf("\n");
+}
+
+int report_failure(const RunOptions& run, const RunResult& result) {
+    const auto seed = static_cast<unsigned long long>(run.seed);
+    for (const Violation& violation : result.violations) {
+        std::printf("host %c: %s\n", violation.host == 0 ? 'A' : 'B', violation.rule.data());
+    }
+    std::printf("FAILED: seed %llu after %llu actions\n", seed,
+                static_cast<unsigned long long>(result.steps));
+    std::printf("replay: sim_random --seed %llu --runs 1 --steps %u --fault %s --trace\n", seed,
+                run.steps, name(run.fault).data());
+    return 1;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    Options options = parse(argc, argv);
+    Coverage coverage{};
+    std::uint64_t steps = 0;
+    const std::uint64_t first = options.run.seed;
+    for (std::uint64_t i = 0; i < options.runs; ++i) {
+        options.run.seed = first + i;
+        const RunResult result = random_run(options.run, coverage);
+        steps += result.steps;
+        if (!result.violations.empty()) {
+            return report_failure(options.run, result);
+        }
+    }
+    if (options.coverage) {
+        print_coverage(coverage);
+    }
+    std::printf("passed: %llu runs from seed %llu, %llu actions\n",
+                static_cast<unsigned long long>(options.runs),
+                static_cast<unsigned long long>(first), static_cast<unsigned long long>(steps));
+    return 0;
+}

@@ -1,0 +1,201 @@
+# shellcheck shell=bash disable=SC2154
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#
+# What test/run.sh does, one function a step; sourced by it, once for each step.
+# A step speaks to its log (standard output), ends with 0 if all went well, and
+# reports what it counted with the functions below. It may use:
+#   $root    the source tree, never written to
+#   $work    the temporary folder, removed at the end
+#   $jobs    how many processes make may run at once
+
+. "$root/util/common.sh"
+
+# --- counting ---------------------------------------------------------------
+
+# Adds to the sums: passed, failed.
+count() { echo "count $1 $2" >>"$work/results"; }
+
+# One skipped test, with its reason.
+count_skip() { echo "skip $*" >>"$work/results"; }
+
+# One check of this script: runs it, counts it, passes its status on.
+check() { # title command...
+    local title=$1
+    shift
+    if "$@"; then
+        echo "ok: $title"
+        count 1 0
+    else
+        echo "FAILED: $title"
+        count 0 1
+        return 1
+    fi
+}
+
+# Adds up what `make check` ran in build folder $1, from the record (.trs) that
+# automake keeps of each test: a Criterion program counts for as many tests as
+# its own synthesis says, and once more as failed if it failed although the
+# synthesis names no failure (it crashed at its end, or leaked); any other
+# program or script counts once.
+count_make_check() {
+    local trs log result name passed failed skipped
+    while read -r trs; do
+        log=${trs%.trs}.log
+        name=${log#"$1"/}
+        name=${name%.log}
+        result=$(sed -n 's/^:global-test-result: //p' "$trs")
+        read -r passed failed skipped < <(criterion_counts "$log")
+        if [ "$result" = SKIP ]; then
+            count_skip "$name: $(grep -v '^SKIP ' "$log" | tail -n 1)"
+        elif [ $((passed + failed + skipped)) -eq 0 ]; then
+            if [ "$result" = PASS ]; then count 1 0; else count 0 1; fi
+        else
+            if [ "$result" != PASS ] && [ "$failed" -eq 0 ]; then failed=1; fi
+            count "$passed" "$failed"
+            while [ "$skipped" -gt 0 ]; do
+                count_skip "$name: a Criterion test skipped itself"
+                skipped=$((skipped - 1))
+            done
+        fi
+    done < <(find "$1" -name '*.trs' | sort)
+}
+
+# Prints passed, failed and skipped as Criterion sums them up in log $1.
+criterion_counts() {
+    awk '/^\[====\] Synthesis:/ {
+             for (i = 1; i <= NF; i++) {
+                 if ($i == "Tested:") tested += $(i + 1)
+                 if ($i == "Passing:") passed += $(i + 1)
+                 if ($i == "Failing:" || $i == "Crashing:") failed += $(i + 1)
+             }
+         }
+         /^\[SKIP\]/ {skipped++}
+         END {print passed + 0, failed + 0, skipped + 0}' "$1"
+}
+
+# --- building ---------------------------------------------------------------
+
+# Configures the unpacked distribution in build folder $1, and builds the
+# provider. The folders of one compiler share what configure found out.
+build() { # folder cache options...
+    local folder=$1 cache=$2
+    shift 2
+    mkdir -p "$folder" && cd "$folder" &&
+        "$work/source/configure" -q --cache-file="$work/$cache.cache" \
+            --prefix="$work/prefix" --libdir="$work/prefix/lib" --enable-werror "$@" &&
+        make -j"$jobs"
+}
+
+# Builds and runs the tests of build folder $1, and counts them.
+make_check() { # folder make-arguments...
+    local folder=$1 status=0
+    shift
+    cd "$folder" || return 1
+    make -j"$jobs" -k check VERBOSE=1 "$@" || status=1
+    if [ ! -f test-suite.log ]; then
+        echo 'no test was run: what they need was not built'
+        return 1
+    fi
+    count_make_check "$folder"
+    return $status
+}
+
+# --- the steps, in the order of test/run.sh ---------------------------------
+
+step_packages() {
+    bash "$root/util/packages.sh" build run test
+}
+
+# The tests run on what a distribution holds, read-only, in build folders
+# outside of it: a file that is missing from it, and a test that writes where it
+# must not, are noticed.
+step_distribution() {
+    copy_source "$root" "$work/tree" && cd "$work/tree" && autoreconf -fi &&
+        ./configure -q --cache-file="$work/g++.cache" && make dist &&
+        mkdir "$work/source" &&
+        tar -C "$work/source" --strip-components=1 -xf dat-*.tar.gz && chmod -R a-w "$work/source"
+}
+
+step_release() { build "$work/release" g++; }
+
+step_release_check() { make_check "$work/release"; }
+
+step_install() {
+    local prefix=$work/prefix status=0
+    cd "$work/release" && make install || return 1
+    find "$prefix" -type f | sort
+    check 'installed files' installed_files "$prefix" || status=1
+    check 'installed module: exported symbols' \
+        bash "$root/test/check/symbols.sh" "$prefix/lib/libfabric/libdat-fi.so" || status=1
+    check 'installed header compiles, C and C++' installed_header "$prefix" || status=1
+    check 'libfabric finds the provider' listed "$prefix" || status=1
+    return $status
+}
+
+installed_files() {
+    local file status=0
+    for file in lib/libfabric/libdat-fi.so include/rdma/fi_ext_dat.h lib/pkgconfig/libdat-fi.pc \
+        share/man/man7/fi_dat.7; do
+        [ -f "$1/$file" ] || { echo "missing: $file"; status=1; }
+    done
+    return $status
+}
+
+installed_header() {
+    local flags
+    flags=$(PKG_CONFIG_PATH=$1/lib/pkgconfig pkg-config --cflags libdat-fi) || return 1
+    # Unquoted on purpose: one argument a flag.
+    echo '#include <rdma/fi_ext_dat.h>' >"$work/header.c" &&
+        gcc -std=c99 -Wall -Wextra -Wpedantic -Werror $flags -fsyntax-only "$work/header.c" &&
+        g++ -x c++ -std=c++11 -Wall -Wextra -Werror $flags -fsyntax-only "$work/header.c"
+}
+
+# Without hints from anybody else libfabric offers `dat` as it was installed.
+listed() {
+    FI_PROVIDER_PATH=$1/lib/libfabric FI_LOG_LEVEL=warn fi_info -p dat -t FI_EP_MSG |
+        tee "$work/fi_info" && grep -qx 'provider: dat' "$work/fi_info"
+}
+
+step_pingpong() {
+    check 'fi_pingpong over dat' \
+        env DAT_JOB_ITERATIONS=20 bash "$root/util/main_job.sh" "$work/prefix" pingpong
+}
+
+step_mpi_ring() {
+    check 'Open MPI over dat;ofi_rxm' bash "$root/util/main_job.sh" "$work/prefix" ring
+}
+
+# The second compiler and the sanitizers in one build: clang's warnings are
+# errors here, as g++'s are in the release build.
+step_sanitized() {
+    build "$work/sanitized" clang --enable-sanitizer=address,undefined \
+        CXX=clang++-14 CXXFLAGS='-O1 -g'
+}
+
+# The checks of the sources were run by the release build.
+step_sanitized_check() {
+    local UBSAN_OPTIONS=print_stacktrace=1
+    export UBSAN_OPTIONS
+    make_check "$work/sanitized" TESTS="$(make -s -C "$work/sanitized" dat-list-tests)"
+}
+
+step_thread_sanitizer() {
+    local tests
+    tests=$(make -s -C "$work/release" dat-list-tsan-tests) || return 1
+    if [ -z "$tests" ]; then
+        echo 'no plain test program is there yet'
+        return 0
+    fi
+    build "$work/tsan" g++-tsan --enable-sanitizer=thread --without-criterion \
+        --without-rapidcheck CXXFLAGS='-O1 -g' || return 1
+    make_check "$work/tsan" TESTS="$tests"
+}
+
+# All that distcheck proves beyond what was done above: install and uninstall,
+# and that a clean tree is one. The tests have run already, so it compiles
+# without them, and quickly.
+step_distcheck() {
+    cd "$work/tree" || return 1
+    check 'make distcheck' make -j"$jobs" distcheck AM_DISTCHECK_CONFIGURE_FLAGS= \
+        DISTCHECK_CONFIGURE_FLAGS='--enable-werror --without-criterion --without-rapidcheck CXXFLAGS=-O0'
+}

@@ -1,0 +1,577 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// See fixture.h. May include: std, libfabric, POSIX sockets' address types.
+#include "fixture.h"
+
+#include <netinet/in.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+
+namespace dat::test {
+
+namespace {
+
+const Transport kIwarpIpv4{"iwarp_ipv4", AF_INET, "127.0.0.1", FI_PROGRESS_AUTO};
+const Transport kIwarpIpv6{"iwarp_ipv6", AF_INET6, "::1", FI_PROGRESS_MANUAL};
+
+constexpr std::size_t kMaxPrivateData = 1024;
+constexpr std::uint32_t kApi = FI_VERSION(1, 17);
+
+std::vector<Side*>& all_sides() {
+    static std::vector<Side*> sides;
+    return sides;
+}
+
+std::deque<Op>& all_ops() {
+    static std::deque<Op> ops;
+    return ops;
+}
+
+// How many operations `fid` has not completed yet.
+std::size_t outstanding(fid_t fid) {
+    const auto owes = [&](const Op& op) { return op.fid == fid && !op.done(); };
+    return static_cast<std::size_t>(std::count_if(all_ops().begin(), all_ops().end(), owes));
+}
+
+// `fid` is closed: another endpoint may get its address.
+void forget(fid_t fid) {
+    for (Op& op : all_ops())
+        if (op.fid == fid)
+            op.fid = nullptr;
+}
+
+std::uint64_t next_order() {
+    static std::uint64_t order = 0;
+    return ++order;
+}
+
+// Gives the processor away after many empty polls: the provider's own thread
+// or the other process may need it.
+void back_off(unsigned idle_polls) {
+    if (idle_polls > 200)
+        poll(nullptr, 0, 1);
+}
+
+using Clock = std::chrono::steady_clock;
+
+} // namespace
+
+const std::vector<const Transport*> kTransports{&kIwarpIpv4, &kIwarpIpv6};
+
+std::string error_name(long result) {
+    return std::to_string(result) + " (" + fi_strerror(static_cast<int>(std::labs(result))) + ")";
+}
+
+bool selected(const Transport& transport) {
+    const char* wanted = std::getenv("DAT_TRANSPORT");
+    if (!wanted || !*wanted)
+        return true;
+    const std::string list = std::string(",") + wanted + ",";
+    return list.find(std::string(",") + transport.name + ",") != std::string::npos;
+}
+
+const char* provider() {
+    const char* name = std::getenv("DAT_TEST_PROVIDER");
+    return name && *name ? name : "dat";
+}
+
+bool is_dat() {
+    return std::string(provider()) == "dat";
+}
+
+// ---- a side --------------------------------------------------------------
+
+Info hints_for(const Transport& transport, const SideOptions& options) {
+    Info hints(fi_allocinfo());
+    DAT_REQUIRE(hints, "fi_allocinfo");
+    const fi_progress progress = options.progress.value_or(transport.progress);
+    hints->caps = options.caps;
+    hints->mode = 0;
+    hints->addr_format = transport.family == AF_INET ? FI_SOCKADDR_IN : FI_SOCKADDR_IN6;
+    hints->ep_attr->type = FI_EP_MSG;
+    hints->domain_attr->mr_mode = options.mr_mode;
+    hints->domain_attr->control_progress = progress;
+    hints->domain_attr->data_progress = progress;
+    hints->fabric_attr->prov_name = strdup(provider());
+    return hints;
+}
+
+Side::Side(const Transport& transport, const SideOptions& options) : options_(options) {
+    const Info hints = hints_for(transport, options);
+    fi_info* info = nullptr;
+    DAT_MUST(fi_getinfo(kApi, transport.address, "0", FI_SOURCE, hints.get(), &info));
+    info_.reset(info);
+    DAT_MUST(fi_fabric(info_->fabric_attr, fabric_.out(), nullptr));
+    DAT_MUST(fi_domain(fabric_.get(), info_.get(), domain_.out(), nullptr));
+
+    fi_eq_attr eq_attr{};
+    eq_attr.flags = FI_WRITE;
+    eq_attr.wait_obj = options.eq_wait;
+    DAT_MUST(fi_eq_open(fabric_.get(), &eq_attr, eq_.out(), nullptr));
+
+    fi_cq_attr cq_attr{};
+    cq_attr.size = options.cq_size;
+    cq_attr.format = options.cq_format;
+    cq_attr.wait_obj = options.cq_wait;
+    DAT_MUST(fi_cq_open(domain_.get(), &cq_attr, cq_.out(), nullptr));
+    all_sides().push_back(this);
+}
+
+Side::~Side() {
+    std::erase(all_sides(), this);
+}
+
+void Side::listen() {
+    DAT_MUST(fi_passive_ep(fabric_.get(), info_.get(), pep_.out(), nullptr));
+    DAT_MUST(fi_pep_bind(pep_.get(), &eq_->fid, 0));
+    DAT_MUST(fi_listen(pep_.get()));
+}
+
+Bytes Side::address() const {
+    Bytes address(128);
+    std::size_t size = address.size();
+    DAT_MUST(fi_getname(&pep_->fid, address.data(), &size));
+    address.resize(size);
+    return address;
+}
+
+std::uint16_t Side::port() const {
+    return port_of(address().data());
+}
+
+std::uint16_t port_of(const void* address) {
+    // The port has the same place in sockaddr_in and sockaddr_in6.
+    sockaddr_in in{};
+    std::memcpy(&in, address, sizeof in);
+    return ntohs(in.sin_port);
+}
+
+Bytes with_port(const void* address, std::size_t size, std::uint16_t port) {
+    Bytes copy(size);
+    std::memcpy(copy.data(), address, size);
+    const std::uint16_t in_order = htons(port);
+    std::memcpy(copy.data() + offsetof(sockaddr_in, sin_port), &in_order, sizeof in_order);
+    return copy;
+}
+
+void Side::note(void* context, const Op& result) {
+    ++completions_;
+    DAT_REQUIRE(context, "a completion without the context it was posted with");
+    Op& op = *static_cast<Op*>(context);
+    DAT_REQUIRE(op.completions == 0, "an operation completed twice");
+    const fid_t fid = op.fid;
+    op = result;
+    op.fid = fid;
+    op.completions = 1;
+    op.order = next_order();
+}
+
+bool Side::note_error() {
+    fi_cq_err_entry entry{};
+    const ssize_t got = fi_cq_readerr(cq_.get(), &entry, 0);
+    if (got == -FI_EAGAIN)
+        return false;
+    DAT_REQUIRE(got == 1, "fi_cq_readerr: " + error_name(got));
+    DAT_REQUIRE(entry.err > 0, "an error entry without an error");
+    Op result;
+    result.err = entry.err;
+    result.prov_errno = entry.prov_errno;
+    result.flags = entry.flags;
+    result.len = entry.len;
+    result.olen = entry.olen;
+    note(entry.op_context, result);
+    return true;
+}
+
+bool Side::pump_cq() {
+    constexpr std::size_t kBatch = 16;
+    std::array<fi_cq_tagged_entry, kBatch> room{};
+    bool any = false;
+    for (;;) {
+        const ssize_t got = fi_cq_read(cq_.get(), room.data(), kBatch);
+        if (got == -FI_EAGAIN)
+            return any;
+        any = true;
+        if (got == -FI_EAVAIL) {
+            if (!note_error())
+                return any;
+            continue;
+        }
+        DAT_REQUIRE(got > 0, "fi_cq_read: " + error_name(got));
+        for (std::size_t i = 0; i < static_cast<std::size_t>(got); ++i) {
+            Op result;
+            void* context = nullptr;
+            if (options_.cq_format == FI_CQ_FORMAT_CONTEXT) {
+                context = reinterpret_cast<fi_cq_entry*>(room.data())[i].op_context;
+            } else if (options_.cq_format == FI_CQ_FORMAT_MSG) {
+                const auto& entry = reinterpret_cast<fi_cq_msg_entry*>(room.data())[i];
+                context = entry.op_context;
+                result.flags = entry.flags;
+                result.len = entry.len;
+            } else {
+                const auto& entry = reinterpret_cast<fi_cq_data_entry*>(room.data())[i];
+                context = entry.op_context;
+                result.flags = entry.flags;
+                result.len = entry.len;
+                result.data = entry.data;
+            }
+            note(context, result);
+        }
+    }
+}
+
+std::optional<Event> Side::read_event() {
+    alignas(fi_eq_cm_entry) std::uint8_t room[sizeof(fi_eq_cm_entry) + kMaxPrivateData];
+    Event event;
+    const ssize_t got = fi_eq_read(eq_.get(), &event.type, room, sizeof room, 0);
+    if (got == -FI_EAGAIN)
+        return std::nullopt;
+    if (got == -FI_EAVAIL) {
+        fi_eq_err_entry entry{};
+        event.type = kErrorEvent;
+        event.data.resize(kMaxPrivateData);
+        entry.err_data = event.data.data();
+        entry.err_data_size = event.data.size();
+        const ssize_t read = fi_eq_readerr(eq_.get(), &entry, 0);
+        DAT_REQUIRE(read == static_cast<ssize_t>(sizeof entry), "fi_eq_readerr");
+        event.fid = entry.fid;
+        event.err = entry.err;
+        event.prov_errno = entry.prov_errno;
+        DAT_REQUIRE(entry.err_data_size <= kMaxPrivateData, "err_data_size");
+        event.data.resize(entry.err_data_size);
+        return event;
+    }
+    DAT_REQUIRE(got >= 0, "fi_eq_read: " + error_name(got));
+    if (event.type == FI_CONNREQ || event.type == FI_CONNECTED || event.type == FI_SHUTDOWN) {
+        const auto size = static_cast<std::size_t>(got);
+        DAT_REQUIRE(size >= sizeof(fi_eq_cm_entry), "a short CM event");
+        const auto* entry = reinterpret_cast<const fi_eq_cm_entry*>(room);
+        event.fid = entry->fid;
+        if (event.type == FI_CONNREQ)
+            event.info.reset(entry->info);
+        event.data.assign(room + sizeof(fi_eq_cm_entry), room + size);
+    }
+    return event;
+}
+
+bool Side::pump() {
+    bool any = pump_cq();
+    while (std::optional<Event> event = read_event()) {
+        any = true;
+        const bool ends = event->ends();
+        events_.push_back(std::move(*event));
+        if (!ends)
+            continue;
+        pump_cq();
+        const std::size_t late = outstanding(events_.back().fid);
+        DAT_REQUIRE(late == 0 || options_.selective || !is_dat(),
+                    std::to_string(late) + " operations had not completed before the end");
+    }
+    return any;
+}
+
+// ---- memory --------------------------------------------------------------
+
+Region::Region(Side& side, std::size_t size, std::uint64_t access)
+    : memory_(size + 2 * kGuard, 0xEE) {
+    static std::uint64_t requested_key = 0x1000;
+    std::fill_n(data(), size, std::uint8_t{0});
+    DAT_MUST(fi_mr_reg(side.domain(), data(), size, access, 0, ++requested_key, 0, mr_.out(),
+                       nullptr));
+    const bool virtual_addresses = (side.info()->domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0;
+    base_ = virtual_addresses ? reinterpret_cast<std::uintptr_t>(data()) : 0;
+    key_ = fi_mr_key(mr_.get());
+}
+
+Remote Region::at(std::int64_t offset) const {
+    return {base_ + static_cast<std::uint64_t>(offset), key_};
+}
+
+bool Region::guards_whole() const {
+    const auto whole = [](std::uint8_t byte) { return byte == 0xEE; };
+    return std::all_of(memory_.begin(), memory_.begin() + kGuard, whole) &&
+           std::all_of(memory_.end() - kGuard, memory_.end(), whole);
+}
+
+bool Region::all(std::uint8_t value) {
+    return std::all_of(data(), data() + size(), [&](std::uint8_t byte) { return byte == value; });
+}
+
+// ---- an endpoint ---------------------------------------------------------
+
+Endpoint::Endpoint(Side& side) : side_(&side) {
+    open(side.info());
+}
+
+Endpoint::Endpoint(Side& side, const Event& request) : side_(&side) {
+    DAT_REQUIRE(request.info, "not a connection request");
+    open(request.info.get());
+}
+
+void Endpoint::open(fi_info* info) {
+    DAT_MUST(fi_endpoint(side_->domain(), info, ep_.out(), nullptr));
+    DAT_MUST(fi_ep_bind(ep_.get(), &side_->eq()->fid, 0));
+    const std::uint64_t selective = side_->options().selective ? FI_SELECTIVE_COMPLETION : 0;
+    DAT_MUST(fi_ep_bind(ep_.get(), &side_->cq()->fid, FI_TRANSMIT | FI_RECV | selective));
+    DAT_MUST(fi_enable(ep_.get()));
+}
+
+int Endpoint::connect(const Side& listener, const Bytes& data) {
+    return fi_connect(ep_.get(), listener.address().data(), data.data(), data.size());
+}
+
+int Endpoint::accept(const Bytes& data) {
+    return fi_accept(ep_.get(), data.data(), data.size());
+}
+
+Endpoint::~Endpoint() {
+    if (!ep_)
+        return;
+    const fid_t closed = fid();
+    ep_.close();
+    forget(closed);
+}
+
+int Endpoint::close() {
+    if (!ep_)
+        return 0;
+    const fid_t closed = fid();
+    const int result = ep_.close();
+    if (result != 0)
+        return result;
+    side_->pump_cq();
+    const std::size_t lost = outstanding(closed);
+    DAT_REQUIRE(lost == 0 || side_->options().selective || !is_dat(),
+                std::to_string(lost) + " operations had not completed when fi_close() returned");
+    forget(closed);
+    return 0;
+}
+
+Op& new_op() {
+    return all_ops().emplace_back();
+}
+
+ssize_t post_when_possible(const std::function<ssize_t()>& post) {
+    ssize_t result = -FI_EAGAIN;
+    wait_until([&] {
+        result = post();
+        return result != -FI_EAGAIN;
+    });
+    return result;
+}
+
+Op& Endpoint::post(const std::function<ssize_t(Op&)>& call) {
+    Op& op = new_op();
+    op.fid = fid();
+    DAT_MUST(post_when_possible([&] { return call(op); }));
+    return op;
+}
+
+Op& Endpoint::recv(void* buffer, std::size_t size) {
+    return post([&](Op& op) {
+        return fi_recv(ep_.get(), buffer, size, nullptr, FI_ADDR_UNSPEC, &op);
+    });
+}
+
+Op& Endpoint::send(const void* buffer, std::size_t size) {
+    return post([&](Op& op) {
+        return fi_send(ep_.get(), buffer, size, nullptr, FI_ADDR_UNSPEC, &op);
+    });
+}
+
+Op& Endpoint::send_confirmed(const void* buffer, std::size_t size) {
+    const iovec iov{const_cast<void*>(buffer), size};
+    return post([&](Op& op) {
+        const fi_msg msg{&iov, nullptr, 1, FI_ADDR_UNSPEC, &op, 0};
+        return fi_sendmsg(ep_.get(), &msg, FI_COMPLETION | FI_TRANSMIT_COMPLETE);
+    });
+}
+
+Op& Endpoint::write(const void* buffer, std::size_t size, Remote to) {
+    return post([&](Op& op) {
+        return fi_write(ep_.get(), buffer, size, nullptr, FI_ADDR_UNSPEC, to.address, to.key, &op);
+    });
+}
+
+Op& Endpoint::write_confirmed(const void* buffer, std::size_t size, Remote to) {
+    const iovec iov{const_cast<void*>(buffer), size};
+    const fi_rma_iov rma{to.address, size, to.key};
+    return post([&](Op& op) {
+        const fi_msg_rma msg{&iov, nullptr, 1, FI_ADDR_UNSPEC, &rma, 1, &op, 0};
+        return fi_writemsg(ep_.get(), &msg, FI_COMPLETION | FI_TRANSMIT_COMPLETE);
+    });
+}
+
+Op& Endpoint::read(void* buffer, std::size_t size, Remote from) {
+    return post([&](Op& op) {
+        return fi_read(ep_.get(), buffer, size, nullptr, FI_ADDR_UNSPEC, from.address, from.key,
+                       &op);
+    });
+}
+
+fi_dat_ops_ep* Endpoint::dat() const {
+    void* ops = nullptr;
+    DAT_MUST(fi_open_ops(fid(), FI_DAT_EP_OPS, 0, &ops, nullptr));
+    DAT_REQUIRE(ops, "fi_open_ops() gave no table");
+    return static_cast<fi_dat_ops_ep*>(ops);
+}
+
+fi_dat_ep_status Endpoint::status() const {
+    fi_dat_ep_status status{};
+    DAT_MUST(dat()->status(get(), &status));
+    return status;
+}
+
+// ---- waiting -------------------------------------------------------------
+
+bool pump_all() {
+    bool any = false;
+    for (Side* side : all_sides())
+        any |= !side->asleep && side->pump();
+    return any;
+}
+
+bool wait_until(const std::function<bool()>& done, int timeout_ms) {
+    const auto deadline = Clock::now() + std::chrono::milliseconds(timeout_ms);
+    unsigned idle = 0;
+    while (!done()) {
+        if (Clock::now() >= deadline)
+            return false;
+        idle = pump_all() ? 0 : idle + 1;
+        back_off(idle);
+    }
+    return true;
+}
+
+void settle(int for_ms) {
+    wait_until([] { return false; }, for_ms);
+}
+
+namespace {
+
+Event next_event(Side& side, const std::string& expected) {
+    DAT_REQUIRE(wait_until([&] { return !side.events().empty(); }),
+                "waited in vain for " + expected);
+    Event event = std::move(side.events().front());
+    side.events().pop_front();
+    return event;
+}
+
+std::string describe(const Event& event) {
+    if (event.type == kErrorEvent)
+        return "got the error " + error_name(event.err);
+    return "got event " + std::to_string(event.type);
+}
+
+} // namespace
+
+Event wait_event(Side& side, std::uint32_t type) {
+    const std::string expected = "event " + std::to_string(type);
+    Event event = next_event(side, expected);
+    DAT_REQUIRE(event.type == type, "expected " + expected + ", " + describe(event));
+    return event;
+}
+
+Event wait_error(Side& side, int err) {
+    const std::string expected = "the error " + error_name(err);
+    Event event = next_event(side, expected);
+    DAT_REQUIRE(event.type == kErrorEvent && event.err == err,
+                "expected " + expected + ", " + describe(event));
+    return event;
+}
+
+void wait_shutdown(const Endpoint& endpoint) {
+    const Event event = wait_event(endpoint.side(), FI_SHUTDOWN);
+    DAT_REQUIRE(event.fid == endpoint.fid(), "FI_SHUTDOWN of another endpoint");
+}
+
+void wait_op(const Op& op) {
+    DAT_REQUIRE(wait_until([&] { return op.done(); }), "waited in vain for a completion");
+}
+
+void require_once(const std::vector<Op*>& ops) {
+    std::size_t missing = 0;
+    for (const Op* op : ops)
+        missing += !op->done();
+    DAT_REQUIRE(missing == 0, std::to_string(missing) + " of " + std::to_string(ops.size()) +
+                                  " operations have not completed");
+}
+
+void require_stream_order(const std::vector<Op*>& ops) {
+    bool failed = false;
+    std::uint64_t order = 0;
+    for (const Op* op : ops) {
+        DAT_REQUIRE(op->order > order, "completions out of posting order");
+        order = op->order;
+        if (failed)
+            DAT_REQUIRE(op->flushed(), "after an error: " + error_name(op->err));
+        failed |= op->err != 0;
+    }
+}
+
+void require_end(const Endpoint& endpoint, fi_dat_end end) {
+    if (!is_dat())
+        return;
+    const fi_dat_ep_status status = endpoint.status();
+    DAT_REQUIRE(status.state == FI_DAT_DISCONNECTED, "state " + std::to_string(status.state));
+    DAT_REQUIRE(status.end == end, "end " + std::to_string(status.end) + " instead of " +
+                                       std::to_string(end) + ", reason " +
+                                       std::to_string(status.reason));
+}
+
+void require_state(const Endpoint& endpoint, fi_dat_ep_state state) {
+    if (!is_dat())
+        return;
+    const fi_dat_ep_status status = endpoint.status();
+    DAT_REQUIRE(status.state == state, "state " + std::to_string(status.state) + " instead of " +
+                                           std::to_string(state));
+}
+
+// ---- a connection --------------------------------------------------------
+
+Endpoint establish(Endpoint& active, Side& passive_side,
+                   const std::function<void(Endpoint&)>& prepare) {
+    DAT_MUST(active.connect(passive_side));
+    const Event request = wait_event(passive_side, FI_CONNREQ);
+    Endpoint passive(passive_side, request);
+    if (prepare)
+        prepare(passive);
+    DAT_MUST(passive.accept());
+    DAT_REQUIRE(wait_event(active.side(), FI_CONNECTED).fid == active.fid(), "another endpoint");
+    DAT_REQUIRE(wait_event(passive_side, FI_CONNECTED).fid == passive.fid(), "another endpoint");
+    return passive;
+}
+
+Pair::Pair(const Transport& transport, const SideOptions& active_options,
+           const SideOptions& passive_options)
+    : near(transport, active_options), far(transport, passive_options), active(near) {
+    far.listen();
+}
+
+std::unique_ptr<Pair> Pair::connected(const Transport& transport, const SideOptions& active,
+                                      const SideOptions& passive) {
+    auto pair = std::make_unique<Pair>(transport, active, passive);
+    pair->connect();
+    return pair;
+}
+
+void Pair::connect(const std::function<void(Endpoint&)>& prepare) {
+    accepted.emplace(establish(active, far, prepare));
+}
+
+Bytes pattern(std::size_t size, unsigned seed) {
+    Bytes bytes(size);
+    std::uint32_t state = seed * 2654435761U + 1;
+    for (std::uint8_t& byte : bytes) {
+        state = state * 1664525U + 1013904223U;
+        byte = static_cast<std::uint8_t>(state >> 24);
+    }
+    return bytes;
+}
+
+} // namespace dat::test

@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// The software domain over its iWARP link, below libfabric: what the transport suite
+// cannot reach through the public interface. Both sides in one thread, over loopback.
+#include "soft_harness.h"
+
+#include "soft/iwarp/connect.h"
+#include "soft/iwarp/link.h"
+
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <criterion/parameterized.h>
+#include <memory>
+#include <numeric>
+
+using namespace soft_test;
+using dat::core::Reason;
+using dat::iwarp::Link;
+using dat::soft::OpCode;
+
+namespace {
+
+dat::iwarp::SocketAddress loopback() {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    return {reinterpret_cast<const sockaddr*>(&address), sizeof address};
+}
+
+struct Door final : dat::iwarp::ListenerOwner {
+    Door() : listener(*this, {}) {
+        cr_assert_eq(listener.bind(loopback()), 0);
+        cr_assert_eq(listener.listen(16), 0);
+    }
+    void announce(std::unique_ptr<dat::iwarp::ConnRequest> arrived) override {
+        requests.push_back(std::move(arrived));
+    }
+    dat::iwarp::Listener listener;
+    std::vector<std::unique_ptr<dat::iwarp::ConnRequest>> requests;
+};
+
+dat::soft::Domain::Options with_crc(bool crc) {
+    auto o = options();
+    o.settings.crc = crc ? dat::soft::Crc::on : dat::soft::Crc::off;
+    o.settings.rnr_limit = std::chrono::seconds(1);
+    return o;
+}
+
+struct Pair {
+    explicit Pair(bool crc = false) : domain(with_crc(crc)) { connect(); }
+
+    void connect() {
+        {
+            const dat::soft::GateCaller inside(domain.gate());
+            cr_assert_eq(
+                dat::iwarp::connect(a.endpoint, door.listener.name(), nullptr, bytes("hi"), {}), 0);
+        }
+        cr_assert(run([&] { return !door.requests.empty(); }));
+        {
+            const dat::soft::GateCaller inside(domain.gate());
+            cr_assert(text(door.requests[0]->private_data()) == "hi");
+            cr_assert_eq(dat::iwarp::accept(b.endpoint, *door.requests[0], bytes("welcome")), 0);
+        }
+        door.requests.clear();
+        cr_assert(run([&] { return a.connected() && b.connected(); }));
+        cr_assert(text(a.events.back().private_data) == "welcome");
+    }
+
+    template <class Done> bool run(Done done) {
+        return run_until(domain, done, [&] { door.listener.progress(); });
+    }
+
+    Domain domain;
+    Door door;
+    Side a{domain};
+    Side b{domain};
+};
+
+std::vector<std::byte> pattern(std::size_t size) {
+    std::vector<std::byte> data(size);
+    for (std::size_t i = 0; i < size; ++i) {
+        data[i] = static_cast<std::byte>(i * 131 + (i >> 8));
+    }
+    return data;
+}
+
+constexpr std::size_t kSizes[] = {0,     1,     511,   512,   513,    2047,   2048,   4096,
+                                  65023, 65024, 65025, 65536, 130048, 130049, 262145, 1000003};
+
+void transfer_all_sizes(bool crc) {
+    Pair p(crc);
+    for (const std::size_t size : kSizes) {
+        const auto data = pattern(size);
+        std::vector<std::byte> into(size), memory(size), back(size);
+        const std::uint32_t key =
+            p.domain.regions().add({memory.data(), size, 0x1000, &Side::zone,
+                                    dat::soft::kRemoteWrite | dat::soft::kRemoteRead});
+        p.b.receive(into, size);
+        p.a.send<Link>(data, 1);
+        p.a.rma<Link>(OpCode::write, data, key, 0x1000, 2);
+        p.a.rma<Link>(OpCode::read, back, key, 0x1000, 3);
+        std::vector<Completion> sent;
+        cr_assert(p.run([&] {
+            for (const Completion& c : p.a.requests.take()) {
+                sent.push_back(c);
+            }
+            return sent.size() == 3;
+        }));
+        for (std::size_t i = 0; i < 3; ++i) {
+            cr_assert(sent[i].status == DtoStatus::success);
+            cr_assert_eq(sent[i].context, reinterpret_cast<void*>(i + 1));
+            cr_assert_eq(sent[i].length, size);
+        }
+        const auto received = p.b.receives.take();
+        cr_assert_eq(received.size(), 1u);
+        cr_assert_eq(received[0].length, size);
+        cr_assert(into == data && memory == data && back == data);
+        p.domain.regions().remove(key);
+    }
+}
+
+} // namespace
+
+// DTO-1, DTO-12, U-61: around every boundary that the link has of its own.
+Test(soft_iwarp, all_sizes_without_crc, .timeout = 60) { transfer_all_sizes(false); }
+Test(soft_iwarp, all_sizes_with_crc, .timeout = 60) { transfer_all_sizes(true); }
+
+// RFC 5040 5.1: a Send with Invalidate ends the registration if it may be ended so.
+Test(soft_iwarp, send_with_invalidate_ends_the_registration, .timeout = 60) {
+    Pair p;
+    std::vector<std::byte> into(4), memory(16);
+    const std::uint32_t key =
+        p.domain.regions().add({memory.data(), memory.size(), 0x40, &Side::zone,
+                                dat::soft::kRemoteWrite | dat::soft::kRemoteInvalidate});
+    p.b.receive(into);
+    dat::soft::post_request<Link>(p.a.endpoint, false, [&](dat::soft::Request& r, std::uint64_t) {
+        Side::fill(r, OpCode::send_invalidate, bytes("bye!"), 1);
+        r.remote_key = key;
+    });
+    cr_assert(p.run([&] { return !p.a.requests.empty() && !p.b.receives.empty(); }));
+    cr_assert(p.b.receives.take()[0].status == DtoStatus::success);
+    cr_assert(!p.domain.regions().remove(key)); // it has gone already
+    cr_assert(p.a.connected());
+}
+
+Test(soft_iwarp, invalidating_a_key_that_may_not_be_breaks_this_connection_only, .timeout = 60) {
+    Pair p;
+    std::vector<std::byte> into(4), memory(16);
+    const std::uint32_t key = p.domain.regions().add(
+        {memory.data(), memory.size(), 0, &Side::zone, dat::soft::kRemoteWrite});
+    p.b.receive(into);
+    dat::soft::post_request<Link>(p.a.endpoint, false, [&](dat::soft::Request& r, std::uint64_t) {
+        Side::fill(r, OpCode::send_invalidate, bytes("bye!"), 1);
+        r.remote_key = key;
+    });
+    cr_assert(p.run([&] { return p.a.ended() && p.b.ended(); }));
+    cr_assert(p.a.events.back().event == Event::broken);
+    cr_assert_eq(p.a.endpoint.terminate_code(), 0x0109u);
+    cr_assert(p.a.requests.take()[0].status == DtoStatus::remote_access);
+    cr_assert(p.domain.regions().remove(key));
+}
+
+// Each refusal of tagged access with its Terminate (RFC 5040 7.2, RFC 5041 7.2).
+struct Violation {
+    OpCode op;
+    std::uint8_t rights;
+    bool own_zone;
+    bool right_key;
+    std::uint64_t address;
+    std::uint32_t code;
+};
+
+Test(soft_iwarp, each_violation_has_its_terminate_and_moves_no_byte, .timeout = 60) {
+    static constexpr int other_zone = 0;
+    constexpr std::uint8_t both = dat::soft::kRemoteRead | dat::soft::kRemoteWrite;
+    const Violation violations[] = {
+        {OpCode::write, both, true, false, 0, 0x1100},
+        {OpCode::write, both, false, true, 0, 0x1102},
+        {OpCode::write, dat::soft::kRemoteRead, true, true, 0, 0x0102},
+        {OpCode::write, both, true, true, 13, 0x1101},
+        {OpCode::write, both, true, true, ~std::uint64_t{0}, 0x1101},
+        {OpCode::read, both, true, false, 0, 0x0100},
+        {OpCode::read, both, false, true, 0, 0x0103},
+        {OpCode::read, dat::soft::kRemoteWrite, true, true, 0, 0x0102},
+        {OpCode::read, both, true, true, 13, 0x0101},
+    };
+    Pair p;
+    for (const Violation& v : violations) {
+        std::vector<std::byte> memory(16), local(4, std::byte{0x55});
+        const std::uint32_t key = p.domain.regions().add(
+            {memory.data(), memory.size(), 0,
+             v.own_zone ? static_cast<const void*>(&Side::zone) : &other_zone, v.rights});
+        p.a.rma<Link>(v.op, local, v.right_key ? key : key + 1, v.address);
+        cr_assert(p.run([&] { return p.a.ended() && p.b.ended(); }));
+        cr_assert_eq(p.a.endpoint.terminate_code(), v.code, "%x instead of %x",
+                     p.a.endpoint.terminate_code(), v.code);
+        cr_assert(p.a.requests.take()[0].status == DtoStatus::remote_access);
+        cr_assert(memory == std::vector<std::byte>(16));
+        cr_assert(local == std::vector<std::byte>(4, std::byte{0x55}));
+        p.domain.regions().remove(key);
+        cr_assert(p.a.endpoint.reset() && p.b.endpoint.reset());
+        p.connect();
+    }
+}
+
+// U-9 (a): a graceful end whose requests can never complete is bounded, and says why.
+Test(soft_iwarp, a_drain_that_cannot_end_is_cut_by_the_receiver_not_ready_limit, .timeout = 60) {
+    Pair p;
+    p.a.send<Link>(bytes("nobody wants this"), 1);
+    p.a.send<Link>(bytes("nor this"), 2);
+    p.a.endpoint.disconnect(true);
+    cr_assert(p.run([&] { return p.a.ended() && p.b.ended(); }));
+    const auto sent = p.a.requests.take();
+    cr_assert_eq(sent.size(), 2u);
+    cr_assert(sent[0].status == DtoStatus::receiver_not_ready);
+    cr_assert(sent[1].status == DtoStatus::flushed);
+    cr_assert(p.a.events.back().event == Event::disconnected); // U-4
+    cr_assert(p.a.events.back().reason == Reason::rnr_timeout);
+    cr_assert(p.b.events.back().event == Event::broken);
+}
+
+// U-9 (b): the peer has closed behind a message for which no receive comes.
+Test(soft_iwarp, a_message_left_behind_by_its_sender_waits_no_longer_than_the_limit,
+     .timeout = 60) {
+    Pair p;
+    p.a.send<Link>(bytes("left behind"), 1, dat::soft::Level::taken);
+    cr_assert(p.run([&] { return !p.a.requests.empty(); }));
+    p.a.endpoint.disconnect(false);
+    cr_assert(p.a.ended());
+    cr_assert(p.run([&] { return p.b.ended(); }));
+    cr_assert(p.b.events.back().event == Event::broken);
+    cr_assert(p.b.events.back().reason == Reason::rnr_timeout);
+}
+
+// And one that comes in time gets it, before the end is told (U-2).
+Test(soft_iwarp, a_message_left_behind_by_its_sender_is_still_received, .timeout = 60) {
+    Pair p;
+    const auto data = pattern(300000); // more than is staged: reading has stopped
+    p.a.send<Link>(bytes("first"), 1, dat::soft::Level::taken);
+    p.a.send<Link>(data, 2, dat::soft::Level::taken);
+    cr_assert(p.run([&] { return p.a.requests.size() == 2; }));
+    p.a.endpoint.disconnect(false);
+    std::vector<std::byte> one(8), two(data.size());
+    for (int i = 0; i < 200; ++i) {
+        p.domain.progress();
+    }
+    cr_assert(!p.b.ended());
+    p.b.receive(one);
+    p.b.receive(two);
+    cr_assert(p.run([&] { return p.b.ended(); }));
+    const auto received = p.b.receives.take();
+    cr_assert_eq(received.size(), 2u);
+    cr_assert(received[1].status == DtoStatus::success);
+    cr_assert(two == data);
+    cr_assert(p.b.events.back().event == Event::disconnected);
+    cr_assert(p.b.events.back().reason == Reason::peer_closed);
+}
+
+// U-61: a request that is to be placed is not complete while its message is staged.
+Test(soft_iwarp, a_staged_message_is_not_yet_placed, .timeout = 60) {
+    Pair p;
+    std::vector<std::byte> memory(8), into(8);
+    const std::uint32_t key = p.domain.regions().add(
+        {memory.data(), memory.size(), 0, &Side::zone, dat::soft::kRemoteWrite});
+    p.a.send<Link>(bytes("staged"), 1);
+    p.a.rma<Link>(OpCode::write, bytes("after"), key, 0, 2);
+    cr_assert(p.run([&] { return text(std::span(memory).first(5)) == "after"; }));
+    for (int i = 0; i < 200; ++i) {
+        p.domain.progress();
+    }
+    cr_assert(p.a.requests.empty());
+    p.b.receive(into);
+    cr_assert(p.run([&] { return p.a.requests.size() == 2; }));
+    p.domain.regions().remove(key);
+}
+
+// DTO-27, RDR-2: more reads than may be outstanding are queued, and all complete.
+Test(soft_iwarp, reads_beyond_the_negotiated_depth_wait_their_turn, .timeout = 60) {
+    Pair p;
+    const auto memory = pattern(100 * 16);
+    std::vector<std::byte> back(memory.size());
+    const std::uint32_t key =
+        p.domain.regions().add({const_cast<std::byte*>(memory.data()), memory.size(), 0,
+                                &Side::zone, dat::soft::kRemoteRead});
+    for (std::size_t i = 0; i < 100; ++i) {
+        p.a.rma<Link>(OpCode::read, std::span(back).subspan(i * 16, 16), key, i * 16, i);
+    }
+    cr_assert(p.run([&] { return p.a.requests.size() == 100; }));
+    std::size_t next = 0;
+    for (const Completion& c : p.a.requests.take()) {
+        cr_assert(c.status == DtoStatus::success);
+        cr_assert_eq(c.context, reinterpret_cast<void*>(next++));
+    }
+    cr_assert(back == memory);
+}
+
+// LMR-7: closing a region ends what a peer may do, also in the middle of a transfer.
+Test(soft_iwarp, a_region_closed_under_a_write_takes_no_further_byte, .timeout = 60) {
+    Pair p;
+    const std::size_t size = 8 << 20;
+    std::vector<std::byte> data(size, std::byte{1}), memory(size);
+    const std::uint32_t key =
+        p.domain.regions().add({memory.data(), size, 0, &Side::zone, dat::soft::kRemoteWrite});
+    p.a.rma<Link>(OpCode::write, data, key, 0, 1);
+    cr_assert(p.run([&] { return memory[0] == std::byte{1}; }));
+    p.domain.regions().remove(key);
+    const auto sum = [&] {
+        return std::accumulate(
+            memory.begin(), memory.end(), std::size_t{0},
+            [](std::size_t n, std::byte b) { return n + std::to_integer<int>(b); });
+    };
+    const std::size_t placed = sum();
+    cr_assert_lt(placed, size);
+    cr_assert(p.run([&] { return p.a.ended() && p.b.ended(); }));
+    cr_assert_eq(sum(), placed);
+    cr_assert(p.a.requests.take()[0].status == DtoStatus::remote_access);
+}
+
+// EP-67, RST-4: lives of one pair of endpoints, ended from either side, either way.
+Test(soft_iwarp, endpoints_are_reset_and_connected_again, .timeout = 60) {
+    Pair p;
+    std::vector<std::byte> into(8);
+    for (int round = 0; round < 50; ++round) {
+        p.b.receive(into);
+        p.a.send<Link>(bytes("again"));
+        cr_assert(p.run([&] { return p.a.requests.size() + p.b.receives.size() == 2; }));
+        p.a.requests.take();
+        p.b.receives.take();
+        (round % 2 ? p.a : p.b).endpoint.disconnect(round % 3 == 0);
+        cr_assert(p.run([&] { return p.a.ended() && p.b.ended(); }));
+        cr_assert(p.a.events.back().event == Event::disconnected);
+        cr_assert(p.b.events.back().event == Event::disconnected);
+        cr_assert(p.a.endpoint.reset() && p.b.endpoint.reset());
+        p.connect();
+    }
+    cr_assert_eq(p.a.events.size(), 101u);
+}

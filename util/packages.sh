@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#
+# The Debian packages that this project needs, named here alone.
+#
+#   packages.sh build run test     installs what is missing (any of the words)
+#   packages.sh --list build       prints the names
+#
+#   build  what configure and make need
+#   run    what the main job runs: libfabric's own programs, Open MPI
+#   test   what the tests need besides
+#
+# Nothing is done, and no root is needed, where nothing is missing.
+set -u
+
+build=(autoconf automake g++ libfabric-dev libtool make pkg-config)
+run=(gcc libfabric-bin libopenmpi-dev openmpi-bin)
+test=(clang-14 clang-format-14 iproute2 libclang-rt-14-dev libcriterion-dev librapidcheck-dev mandoc)
+
+usage() {
+    echo "usage: ${0##*/} [--list] build|run|test ..." >&2
+    exit 2
+}
+
+installed() {
+    [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
+}
+
+apt() {
+    DEBIAN_FRONTEND=noninteractive apt-get -qq -y -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=120 \
+        -o Acquire::Retries=3 "$@" >>"$log" 2>&1
+}
+
+list=no
+if [ "${1:-}" = --list ]; then
+    list=yes
+    shift
+fi
+[ $# -gt 0 ] || usage
+wanted=()
+for group; do
+    case $group in
+    build) wanted+=("${build[@]}") ;;
+    run) wanted+=("${run[@]}") ;;
+    test) wanted+=("${test[@]}") ;;
+    *) usage ;;
+    esac
+done
+if [ $list = yes ]; then
+    printf '%s\n' "${wanted[@]}"
+    exit 0
+fi
+
+command -v apt-get >/dev/null && command -v dpkg-query >/dev/null || {
+    echo "This is no Debian system. What is needed, by Debian's names: ${wanted[*]}" >&2
+    exit 1
+}
+missing=()
+for package in "${wanted[@]}"; do
+    installed "$package" || missing+=("$package")
+done
+if [ ${#missing[@]} -eq 0 ]; then
+    echo 'all packages are installed'
+    exit 0
+fi
+if [ "$(id -u)" -ne 0 ]; then
+    echo "These packages are missing; as root: apt-get install ${missing[*]}" >&2
+    exit 1
+fi
+
+echo "installing: ${missing[*]}"
+log=$(mktemp) || exit 1
+trap 'rm -f "$log"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+# The package lists may be there and good; only if they are not are they fetched.
+apt install --no-install-recommends "${missing[@]}" ||
+    { apt update && apt install --no-install-recommends "${missing[@]}"; } || {
+    echo 'apt-get failed:' >&2
+    tail -n 30 "$log" >&2
+    exit 1
+}
