@@ -111,8 +111,9 @@ struct fi_dat_ops_ep {
 
 	/*
 	 * DISC-1..DISC-14. The end is reported by exactly one FI_SHUTDOWN, after
-	 * every completion of the connection. -FI_EOPBADSTATE where there is
-	 * neither a connection nor an attempt; -FI_EINVAL for another value.
+	 * every completion of the connection. A no-op that returns 0 where the
+	 * connection has ended (DISC-13); -FI_EOPBADSTATE where there has been
+	 * none since reset (DISC-14); -FI_EINVAL for another value of `how`.
 	 * fi_shutdown() is this with FI_DAT_ABRUPT, or as FI_DAT_CLOSE says.
 	 */
 	int (*disconnect)(struct fid_ep *ep, enum fi_dat_disconnect how);

@@ -16,9 +16,10 @@ esac
 
 mapfile -t files < <(sources prov test util -- '*.cpp' '*.h' '*.c')
 [ ${#files[@]} -gt 0 ] || { echo 'no sources found'; exit 1; }
-if "$formatter" --style=file --dry-run --Werror "${files[@]}"; then
+if said=$("$formatter" --style=file --dry-run --Werror "${files[@]}" 2>&1); then
     echo "${#files[@]} files are formatted as .clang-format says"
 else
-    echo 'to mend: clang-format-14 -i FILE'
+    echo 'Not formatted as .clang-format says; to mend: clang-format-14 -i FILE'
+    echo "$said" | sed -nE 's/^([^: ]+):[0-9]+:[0-9]+: .*/\1/p' | sort | uniq -c
     exit 1
 fi

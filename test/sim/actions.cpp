@@ -112,16 +112,14 @@ void World::offer_calls(int host, std::vector<Action>& out) const {
     }
     offer(ActionKind::connect,
           left_.connects > 0 && config_.may_connect[at] && can(Stimulus::connect));
-    offer(ActionKind::post_send, left_.posts > 0 && can(Stimulus::post_request));
-    offer(ActionKind::post_send_long, left_.posts > 0 && h.ep.state() == State::connected);
-    offer(ActionKind::post_recv, left_.posts > 0 && can(Stimulus::post_recv));
+    offer_posts(host, out);
     if (left_.calls == 0) {
         return;
     }
     const bool reserves = config_.listener[at] == ServicePoint::Kind::reserved;
     const bool settled = h.requests.empty() && !h.listener.listening();
     offer(ActionKind::listen, !reserves && settled);
-    offer(ActionKind::unlisten, !reserves && h.listener.listening());
+    offer(ActionKind::unlisten, config_.unlisten && !reserves && h.listener.listening());
     offer(ActionKind::reserve, reserves && settled && can(Stimulus::reserve));
     offer(ActionKind::unreserve,
           h.listener.kind() == ServicePoint::Kind::reserved && can(Stimulus::unreserve));
@@ -134,9 +132,23 @@ void World::offer_calls(int host, std::vector<Action>& out) const {
     offer(ActionKind::disconnect_abrupt, can(Stimulus::disconnect_abrupt));
     offer(ActionKind::disconnect_graceful, can(Stimulus::disconnect_graceful));
     offer(ActionKind::reset, can(Stimulus::reset));
-    offer(ActionKind::free, can(Stimulus::free));
+    offer(ActionKind::free, config_.frees && can(Stimulus::free));
     offer(ActionKind::create,
           h.ep.state() >= State::destroyed && config_.listener[at] != ServicePoint::Kind::provider);
+}
+
+void World::offer_posts(int host, std::vector<Action>& out) const {
+    const auto at = static_cast<std::size_t>(host);
+    if (left_.requests[at] > 0 && worth_offering(host, Stimulus::post_request)) {
+        out.push_back({ActionKind::post_send, host, 0});
+    }
+    if (left_.requests[at] > 0 && config_.long_sends &&
+        host_(host).ep.state() == State::connected) {
+        out.push_back({ActionKind::post_send_long, host, 0});
+    }
+    if (left_.receives[at] > 0 && worth_offering(host, Stimulus::post_recv)) {
+        out.push_back({ActionKind::post_recv, host, 0});
+    }
 }
 
 bool World::request_in_flight(const Conn& conn) const {
@@ -159,7 +171,7 @@ void World::offer_misfortunes(std::vector<Action>& out) const {
         }
     }
     for (const Conn& conn : conns_) {
-        if (conn.lost) {
+        if (conn.lost || !(in_use(conn, 0) || in_use(conn, 1) || request_in_flight(conn))) {
             continue;
         }
         out.push_back({ActionKind::break_conn, conn.initiator, conn.id});

@@ -24,7 +24,7 @@ void World::arrive(Conn& conn, int host, const Message& message) {
         request_arrives(conn, host);
         return;
     }
-    const bool ends = message.kind >= MessageKind::fin;
+    const bool ends = message.kind == MessageKind::withdraw || message.kind >= MessageKind::fin;
     if (host_(host).dead || (!side.bound && !ends)) {
         return;
     }
@@ -40,6 +40,9 @@ void World::arrive(Conn& conn, int host, const Message& message) {
         break;
     case MessageKind::ready:
         happen(host, Stimulus::handshake_done, side.attempt);
+        break;
+    case MessageKind::withdraw:
+        peer_ends(conn, host, Stimulus::requester_gone);
         break;
     case MessageKind::send:
     case MessageKind::send_long:
@@ -107,7 +110,7 @@ void World::reply_arrives(Conn& conn, int host) {
     const State before = host_(host).ep.state();
     happen(host, Stimulus::peer_accepted, side_of(conn, host).attempt);
     if (before == State::active_connection_pending && is_current(host, conn) &&
-        host_(host).ep.state() == State::connected) {
+        host_(host).ep.state() == State::connected && !config_.no_ready) {
         send(conn, host, MessageKind::ready);
     }
 }
@@ -182,19 +185,13 @@ void World::peer_ends(Conn& conn, int host, Stimulus stimulus) {
     if (!side.bound) {
         return;
     }
-    const State state = host_(host).ep.state();
-    const bool current = is_current(host, conn);
-    const bool waits = current && in_data_state(host) && !side.staged.empty();
+    const bool waits = is_current(host, conn) && in_data_state(host) && !side.staged.empty();
     if (stimulus == Stimulus::peer_disconnected && waits) {
         side.peer_closed = true;
         arm(host, TimerKind::rnr, conn, config_.rnr_us);
         return;
     }
-    const bool establishing = state == State::passive_connection_pending ||
-                              state == State::tentative_connection_pending ||
-                              state == State::completion_pending;
-    const bool requester = stimulus == Stimulus::peer_disconnected && establishing && current;
-    happen(host, requester ? Stimulus::requester_gone : stimulus, side.attempt);
+    happen(host, stimulus, side.attempt);
 }
 
 } // namespace dat::sim

@@ -7,6 +7,8 @@
 #include "sim/world.h"
 
 #include <algorithm>
+#include <cstring>
+#include <utility>
 
 namespace dat::sim {
 namespace {
@@ -14,6 +16,7 @@ namespace {
 // A flat record of small numbers.
 class Record {
   public:
+    void reserve(std::size_t size) { bytes_.reserve(size); }
     template <class... Numbers> void add(Numbers... values) {
         (add_one(static_cast<std::int64_t>(values)), ...);
     }
@@ -36,18 +39,30 @@ class Record {
     std::string bytes_;
 };
 
+std::uint64_t folded(std::uint64_t n) { return n ^ (n >> 32); }
+
 } // namespace
 
 // Writes a world down, part by part.
 class Canonical {
   public:
-    explicit Canonical(const World& world) : world_(world) {}
+    Canonical(const World& world, int first) : world_(world), order_{first, other(first)} {}
+
+    // The host to begin with, so that a world and its mirror image are written
+    // down alike; -1 where the hosts do not tell.
+    int leader() {
+        add_host(world_.host_(0));
+        const std::string first = std::exchange(record_, Record{}).bytes();
+        add_host(world_.host_(1));
+        const int order = first.compare(record_.bytes());
+        return order == 0 ? -1 : order < 0 ? 0 : 1;
+    }
 
     std::string write() {
-        const Budget& left = world_.left_;
-        record_.add(left.connects, left.posts, left.calls, left.misfortunes);
+        record_.reserve(480); // enough for most worlds
+        add_budget(world_.left_);
         record_.add(world_.config_.timed ? world_.latency_us_ : 0);
-        for (int host = 0; host < kHosts; ++host) {
+        for (const int host : order_) {
             add_host(world_.host_(host));
         }
         record_.add(world_.conns_.size());
@@ -72,49 +87,80 @@ class Canonical {
         return world_.config_.timed ? due_us - world_.now_us_ : 0;
     }
 
+    void add_budget(const Budget& left) {
+        const auto a = static_cast<std::size_t>(order_[0]);
+        const auto b = static_cast<std::size_t>(order_[1]);
+        for (const std::uint32_t n :
+             {left.connects, left.requests[a], left.requests[b], left.receives[a], left.receives[b],
+              left.calls, left.misfortunes}) {
+            record_.add(n == Budget::kUnlimited ? -1 : static_cast<std::int64_t>(n));
+        }
+    }
+
     void add_stream(const core::DtoStream& stream) {
-        record_.add(stream.outstanding());
+        record_.add(stream.outstanding(), stream.failed());
         for (std::uint64_t seq = stream.first(); seq != stream.next(); ++seq) {
-            record_.add(stream.finished(seq));
+            record_.add(stream.finished(seq) ? static_cast<int>(stream.status(seq)) : -1);
+        }
+    }
+
+    void add_consumer(const Consumer& consumer) {
+        record_.add(consumer.trying(), consumer.established(), consumer.ended(), consumer.freed());
+        for (const Direction direction : {Direction::request, Direction::receive}) {
+            record_.add(consumer.outstanding(direction), consumer.failed(direction));
         }
     }
 
     void add_host(const World::Host& h) {
-        record_.add(h.ep.state(), h.recorded, h.dead, h.silent);
+        record_.add(h.ep.state(), h.ep.recorded(), h.dead, h.dead && h.silent);
         add_stream(h.ep.requests());
         add_stream(h.ep.receives());
-        record_.add(h.consumer.established(), h.consumer.ended(),
-                    h.consumer.failed(Direction::request), h.consumer.failed(Direction::receive));
+        add_consumer(h.consumer);
         record_.add(h.listener.kind(), h.listener.listening(), h.requests.size());
         for (const World::PendingRequest& pending : h.requests) {
             record_.add(number(pending.conn), pending.own, pending.request.requester_gone());
         }
     }
 
-    // `from`: the host that sent it.
-    void add_message(const Message& message, int from) {
+    // `from`: the host that sent it. Of what was posted for an attempt that is over,
+    // the number means nothing any more (EP-67).
+    void add_message(const Message& message, const Conn& conn, int from) {
         const int poster = message.kind == MessageKind::ack ? other(from) : from;
         const bool counted = message.kind >= MessageKind::send && message.kind <= MessageKind::ack;
+        const bool matters = counted && world_.in_use(conn, poster);
         const std::uint64_t first = world_.host_(poster).ep.requests().first();
-        record_.add(message.kind, counted ? message.seq - first : 0, when(message.due_us));
+        record_.add(message.kind, matters ? message.seq - first : 0, when(message.due_us));
+    }
+
+    // Of an end that nothing can change any more, what was done counts only as
+    // far as the other end is held against it.
+    void add_side(const Conn& conn, int host) {
+        const Side& side = conn.side[static_cast<std::size_t>(host)];
+        const Side& peer = conn.side[static_cast<std::size_t>(other(host))];
+        const bool live = world_.in_use(conn, host) || world_.request_in_flight(conn);
+        record_.add(live);
+        if (live) {
+            record_.add(side.open, side.bound, side.bound && current(host, side.attempt),
+                        side.peer_closed, side.told_end, side.unacked, side.asked_end,
+                        side.staged.size());
+            for (const Message& message : side.staged) {
+                add_message(message, conn, other(host));
+            }
+        }
+        if (live || world_.in_use(conn, other(host))) {
+            record_.add(side.accepted, side.rejected, side.up, side.drained,
+                        peer.recvs_done - side.sends_done);
+        }
     }
 
     void add_conn(const Conn& conn) {
-        record_.add(conn.initiator, conn.lost);
-        for (int host = 0; host < kHosts; ++host) {
-            const Side& side = conn.side[static_cast<std::size_t>(host)];
-            const Side& peer = conn.side[static_cast<std::size_t>(other(host))];
-            record_.add(side.open, side.bound, current(host, side.attempt), side.peer_closed,
-                        side.drained, side.told_end, side.unacked);
-            record_.add(side.accepted, side.rejected, side.asked_end, side.up);
-            record_.add(peer.recvs_done - side.sends_done, side.staged.size());
-            for (const Message& message : side.staged) {
-                add_message(message, other(host));
-            }
+        record_.add(conn.initiator == order_[0], conn.lost);
+        for (const int host : order_) {
+            add_side(conn, host);
             for (const Lane& lane : conn.lane[static_cast<std::size_t>(host)]) {
                 record_.add(lane.size());
                 for (const Message& message : lane) {
-                    add_message(message, host);
+                    add_message(message, conn, host);
                 }
             }
         }
@@ -124,8 +170,8 @@ class Canonical {
         std::vector<Record> timers;
         for (const Timer& timer : world_.timers_) {
             Record one;
-            one.add(timer.kind, timer.host, number(timer.conn), current(timer.host, timer.attempt),
-                    when(timer.due_us));
+            one.add(timer.kind, timer.host == order_[0], number(timer.conn),
+                    current(timer.host, timer.attempt), when(timer.due_us));
             timers.push_back(one);
         }
         std::sort(timers.begin(), timers.end());
@@ -136,17 +182,31 @@ class Canonical {
     }
 
     const World& world_;
+    const std::array<int, kHosts> order_;
     Record record_;
 };
 
-std::string World::canonical() const { return Canonical(*this).write(); }
+std::string World::canonical(int first) const { return Canonical(*this, first).write(); }
 
-std::uint64_t World::hash() const {
-    std::uint64_t hash = 0xcbf29ce484222325; // FNV-1a
-    for (const char c : canonical()) {
-        hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+// Two lanes, each eight bytes at a time: multiply, fold the upper half down.
+Key World::key(int first) const {
+    const std::string bytes = canonical(first);
+    Key key{0x9e3779b97f4a7c15 ^ bytes.size(), 0xd1b54a32d192ed03};
+    for (std::size_t at = 0; at < bytes.size(); at += sizeof(std::uint64_t)) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, bytes.data() + at, std::min(sizeof word, bytes.size() - at));
+        key.high = folded((key.high ^ word) * 0xbf58476d1ce4e5b9);
+        key.low = folded((key.low + word) * 0x94d049bb133111eb) ^ (key.high >> 1);
     }
-    return hash;
+    return {folded(key.high * 0xff51afd7ed558ccd), folded(key.low * 0xc4ceb9fe1a85ec53)};
+}
+
+Key World::mirrored_key() const {
+    if (const int leader = Canonical(*this, 0).leader(); leader >= 0) {
+        return key(leader);
+    }
+    const Key a = key(0), b = key(1);
+    return std::pair(a.high, a.low) < std::pair(b.high, b.low) ? a : b;
 }
 
 } // namespace dat::sim

@@ -45,6 +45,8 @@ class Consumer {
 
     bool established() const { return established_; }
     bool ended() const { return ended_; }
+    bool trying() const { return trying_; }
+    bool freed() const { return gone_; }
     bool failed(Direction direction) const { return failed_[at(direction)]; }
 
     friend bool operator==(const Consumer&, const Consumer&) = default;

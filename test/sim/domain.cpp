@@ -31,7 +31,7 @@ Verdict World::happen(int host, Stimulus stimulus, core::Attempt of) {
     const State before = ep.state();
     const core::Attempt claimed = config_.fault == Fault::no_attempt_check ? ep.attempt() : of;
     if (claimed == ep.attempt() && before < State::destroyed) {
-        reached_.push_back({stimulus, before});
+        reach(stimulus, before);
     }
     const core::Outcome outcome = ep.happen(stimulus, claimed);
     after(host, stimulus, before, outcome);
@@ -48,8 +48,7 @@ void World::after(int host, Stimulus stimulus, State before, const core::Outcome
         raise(host, outcome.event);
     }
     if (h.ep.state() == State::ending && before != State::ending) {
-        h.recorded = core::cell(stimulus, before).event;
-        close_link(host, stimulus == Stimulus::broken ? MessageKind::terminate : MessageKind::fin);
+        close_link(host, stimulus == Stimulus::broken);
     }
     if (h.ep.state() == State::disconnect_pending && before == State::connected) {
         if (Conn* conn = current(host)) {
@@ -66,12 +65,12 @@ void World::after(int host, Stimulus stimulus, State before, const core::Outcome
 }
 
 // The attempt is over here: the other side is told, and nothing more is sent.
-void World::close_link(int host, MessageKind how) {
+void World::close_link(int host, bool broken) {
     Conn* conn = current(host);
     if (!conn) {
         return;
     }
-    send(*conn, host, how);
+    send(*conn, host, broken ? MessageKind::terminate : farewell(host, *conn));
     Side& side = conn->side[static_cast<std::size_t>(host)];
     side.open = false;
     side.peer_closed = false;
@@ -199,7 +198,6 @@ void World::raise(int host, Event event) {
     check_cause(host, event);
     if (h.ep.state() == State::disconnected) {
         check_delivery(host);
-        h.recorded = Event::none;
         if (config_.fault == Fault::double_end) {
             violate(host, h.consumer.event(event, h.ep.state()));
         }
@@ -229,7 +227,7 @@ void World::check_cause(int host, Event event) {
     const Side& peer = conn->side[static_cast<std::size_t>(other(host))];
     if (event == Event::established) {
         side.up = true;
-        if (conn->initiator == host ? !peer.accepted : !peer.up) {
+        if (conn->initiator == host ? !peer.accepted : !peer.up && !config_.no_ready) {
             violate(host, "EP-67: ESTABLISHED, but the peer has not gone along");
         }
     } else if (event == Event::peer_rejected && !peer.rejected) {

@@ -53,12 +53,18 @@ void World::send(Conn& conn, int from, MessageKind kind, std::uint64_t seq) {
         return;
     }
     // An end is management, too, as long as there is nothing but that.
-    const bool management = kind <= MessageKind::ready || !host_(from).consumer.established();
+    const bool management = kind <= MessageKind::withdraw || !host_(from).consumer.established();
     Lane& lane =
         conn.lane[static_cast<std::size_t>(from)][config_.separate_lanes && management ? 0 : 1];
     const std::int64_t before = lane.empty() ? 0 : lane.back().due_us;
     const std::int64_t due = config_.timed ? std::max(before, now_us_ + latency_us_) : 0;
     lane.push_back({kind, seq, due});
+}
+
+// How this side of a connection says that it ends it.
+MessageKind World::farewell(int host, const Conn& conn) const {
+    const bool gives_up = conn.initiator == host && !conn.side[static_cast<std::size_t>(host)].up;
+    return gives_up ? MessageKind::withdraw : MessageKind::fin;
 }
 
 void World::arm(int host, TimerKind kind, const Conn& conn, std::int64_t after_us) {
@@ -87,7 +93,7 @@ void World::lose(Conn& conn) {
     conn.lost = true;
     conn.lane = {};
     for (int host = 0; host < kHosts; ++host) {
-        if (conn.side[static_cast<std::size_t>(host)].bound && !host_(host).dead) {
+        if (conn.side[static_cast<std::size_t>(host)].bound && in_use(conn, host)) {
             arm(host, TimerKind::keepalive, conn, config_.keepalive_us);
         }
     }

@@ -22,6 +22,7 @@ enum class MessageKind : std::uint8_t {
     reject,    // the passive Consumer rejected
     refused,   // nobody listens, or no room
     ready,     // the active side's ready-to-receive
+    withdraw,  // the active side gave up before it was established (EP-50)
     send,      // a message; seq of the sender's request
     send_long, // one longer than any receive (DTO-9)
     ack,       // every message up to seq has been placed (U-61)

@@ -89,6 +89,7 @@ Config choose_config(Random& random, const RunOptions& options) {
                                         Kind::reserved};
     config.listener = {Kind::consumer, kinds[random.below(4)]};
     config.may_connect = {true, random.chance(2)}; // crossing connects
+    config.no_ready = !config.separate_lanes && random.chance(3);
     return config;
 }
 
@@ -108,7 +109,7 @@ class Run {
             everybody(kind);
             come_to_rest();
         }
-        result_.hash = world_.hash();
+        result_.last = world_.key();
         return result_;
     }
 

@@ -28,7 +28,7 @@ using Coverage = std::array<std::array<std::uint64_t, core::kStateCount>, core::
 struct RunResult {
     std::vector<Violation> violations; // empty: the run passed
     std::uint64_t steps = 0;           // actions taken, winding down included
-    std::uint64_t hash = 0;            // of the last world
+    Key last{};                        // of the last world
 };
 
 // `coverage` is added to.

@@ -5,6 +5,7 @@
 #include "sim/world.h"
 
 #include <algorithm>
+#include <cassert>
 
 namespace dat::sim {
 
@@ -16,9 +17,9 @@ using core::State;
 using core::Stimulus;
 using core::Verdict;
 
-World::World(const Config& config) : config_(config), left_(config.budget) {
+World::World(const Config& config)
+    : config_(config), left_(config.budget), hosts_{Host(config.limit), Host(config.limit)} {
     for (int host = 0; host < kHosts; ++host) {
-        hosts_.emplace_back(config_.limit, State::unconnected);
         const ServicePoint::Kind kind = config_.listener[static_cast<std::size_t>(host)];
         if (kind == ServicePoint::Kind::provider) { // it makes one for each request
             host_(host).ep.call(Stimulus::free);
@@ -34,11 +35,11 @@ World::World(const Config& config) : config_(config), left_(config.budget) {
 
 void World::step(const Action& action) {
     notes_.clear();
-    reached_.clear();
+    reached_count_ = 0;
     if (is_progress(action.kind)) {
         progress(action);
     } else if (action.kind >= ActionKind::die) {
-        --left_.misfortunes;
+        use(left_.misfortunes);
         misfortune(action);
     } else {
         consumer_call(action);
@@ -47,43 +48,55 @@ void World::step(const Action& action) {
     forget_dead_conns();
 }
 
+void World::reach(Stimulus stimulus, State state) {
+    assert(reached_count_ < reached_.size());
+    reached_[reached_count_++] = {stimulus, state};
+}
+
+// One of what is counted has been used.
+void World::use(std::uint32_t& left) {
+    if (left != Budget::kUnlimited) {
+        --left;
+    }
+}
+
 // --- calls of a Consumer ------------------------------------------------
 
 void World::consumer_call(const Action& action) {
     const int host = action.host;
     switch (action.kind) {
     case ActionKind::connect:
-        --left_.connects;
+        use(left_.connects);
         connect(host);
         return;
     case ActionKind::post_send:
     case ActionKind::post_send_long:
-        --left_.posts;
+        use(left_.requests[static_cast<std::size_t>(host)]);
         post(host, Direction::request,
              action.kind == ActionKind::post_send ? MessageKind::send : MessageKind::send_long);
         return;
     case ActionKind::post_recv:
-        --left_.posts;
+        use(left_.receives[static_cast<std::size_t>(host)]);
         post(host, Direction::receive, MessageKind::send);
         return;
     case ActionKind::accept:
-        --left_.calls;
+        use(left_.calls);
         accept(host, action.arg);
         return;
     case ActionKind::reject:
-        --left_.calls;
+        use(left_.calls);
         reject(host, action.arg);
         return;
     case ActionKind::disconnect_abrupt:
-        --left_.calls;
+        use(left_.calls);
         disconnect(host, Stimulus::disconnect_abrupt);
         return;
     case ActionKind::disconnect_graceful:
-        --left_.calls;
+        use(left_.calls);
         disconnect(host, Stimulus::disconnect_graceful);
         return;
     default:
-        --left_.calls;
+        use(left_.calls);
         lifecycle(action);
     }
 }
@@ -126,7 +139,7 @@ Verdict World::call(int host, Stimulus stimulus) {
     Endpoint& ep = host_(host).ep;
     const Endpoint before = ep;
     const core::Outcome outcome = ep.call(stimulus);
-    reached_.push_back({stimulus, before.state()});
+    reach(stimulus, before.state());
     if (outcome.verdict != Verdict::go && !(ep == before)) {
         violate(host, "GEN-2: a call that did not go ahead changed the endpoint");
     }
@@ -174,6 +187,13 @@ void World::accept(int host, std::uint32_t index) {
         return;
     }
     send(conn, host, MessageKind::accept);
+    if (conn.lost) { // nobody knows
+        arm(host, TimerKind::keepalive, conn, config_.keepalive_us);
+    }
+    if (config_.no_ready) {
+        happen(host, Stimulus::handshake_done, h.ep.attempt()); // U-65
+        return;
+    }
     arm(host, TimerKind::handshake, conn, config_.handshake_us);
 }
 
@@ -205,7 +225,7 @@ void World::post(int host, Direction direction, MessageKind kind) {
     const bool request = direction == Direction::request;
     std::uint64_t seq = 0;
     const PostVerdict verdict = request ? h.ep.post_request(seq) : h.ep.post_receive(seq);
-    reached_.push_back({request ? Stimulus::post_request : Stimulus::post_recv, before.state()});
+    reach(request ? Stimulus::post_request : Stimulus::post_recv, before.state());
     const bool room = h.consumer.outstanding(direction) < config_.limit;
     if (verdict == PostVerdict::refused || verdict == PostVerdict::full) {
         if (!(h.ep == before)) {
@@ -238,7 +258,7 @@ void World::free(int host) {
     Conn* conn = current(host);
     const State before = h.ep.state();
     const core::Outcome outcome = h.ep.call(Stimulus::free);
-    reached_.push_back({Stimulus::free, before});
+    reach(Stimulus::free, before);
     if (outcome.verdict != Verdict::go) {
         return;
     }
@@ -250,7 +270,7 @@ void World::free(int host) {
     h.consumer.gone();
     if (conn) {
         Side& side = conn->side[static_cast<std::size_t>(host)];
-        send(*conn, host, MessageKind::fin);
+        send(*conn, host, farewell(host, *conn));
         side.open = false;
         side.staged.clear();
     }
@@ -311,12 +331,12 @@ void World::die(int host, bool silent) {
         if (silent) {
             lose(conn);
         } else {
-            send(conn, host, MessageKind::fin);
+            send(conn, host, farewell(host, conn));
         }
         side.open = side.bound = false;
         side.staged.clear();
     }
-    reached_.push_back({Stimulus::ia_close, h.ep.state()});
+    reach(Stimulus::ia_close, h.ep.state());
     h.ep.call(Stimulus::ia_close);
     h.consumer.gone();
     h.requests.clear();

@@ -22,6 +22,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -91,12 +92,15 @@ std::string to_string(const Action& action);
 // The world does it by itself; only Consumers and misfortunes need not come.
 bool is_progress(ActionKind kind);
 
-// What may still be done; each use takes one.
+// What may still be done; each use takes one, unless there is no end of it.
 struct Budget {
-    std::uint32_t connects = 1000;
-    std::uint32_t posts = 1000;
-    std::uint32_t calls = 100000; // every other call of a Consumer
-    std::uint32_t misfortunes = 1000;
+    static constexpr std::uint32_t kUnlimited = ~0u;
+
+    std::uint32_t connects = kUnlimited;
+    std::array<std::uint32_t, kHosts> requests{kUnlimited, kUnlimited}; // posts, by host
+    std::array<std::uint32_t, kHosts> receives{kUnlimited, kUnlimited};
+    std::uint32_t calls = kUnlimited; // every other call of a Consumer
+    std::uint32_t misfortunes = kUnlimited;
 
     friend bool operator==(const Budget&, const Budget&) = default;
 };
@@ -108,7 +112,11 @@ struct Config {
     bool slow_flush = false;       // operations are let go of one by one (EP-68)
     bool local_completion = false; // a send completes when it has left (libfabric's default)
     bool keep_timers = false;      // timers of an ended attempt still fire (EP-67)
+    bool no_ready = false;         // no ready-to-receive: the reply sent is enough (U-65)
     bool refused_calls = true;     // also offer calls that the state refuses
+    bool frees = true;             // Consumers also free their endpoints, and make new ones
+    bool unlisten = true;          // Consumers also close their listeners
+    bool long_sends = true;        // Consumers also send more than a receive takes
     bool notes = false;            // record what happens in words
     std::uint32_t limit = 3;       // operations outstanding a direction
     std::uint32_t backlog = 2;
@@ -131,6 +139,15 @@ struct Violation {
     friend bool operator==(const Violation&, const Violation&) = default;
 };
 
+// Stands for the canonical form of a world: 128 bits, so that among the worlds of
+// any search that fits a memory no two different ones share one.
+struct Key {
+    std::uint64_t high;
+    std::uint64_t low;
+
+    friend bool operator==(const Key&, const Key&) = default;
+};
+
 // A stimulus that reached a cell; what a run has covered.
 struct Reached {
     core::Stimulus stimulus;
@@ -151,8 +168,11 @@ class World {
 
     // Equal for worlds that behave alike from here on: identities are numbered
     // anew and time counts from now.
-    std::string canonical() const;
-    std::uint64_t hash() const; // of canonical()
+    // `first`: the host to begin with; key(0) of a world is key(1) of its mirror image.
+    std::string canonical(int first = 0) const;
+    Key key(int first = 0) const; // a hash of canonical()
+    // The same for a world and its mirror image.
+    Key mirrored_key() const;
 
     std::int64_t now_us() const { return now_us_; }
     const Config& config() const { return config_; }
@@ -163,7 +183,7 @@ class World {
 
     // Of the last step alone.
     const std::vector<std::string>& notes() const { return notes_; }
-    const std::vector<Reached>& reached() const { return reached_; }
+    std::span<const Reached> reached() const { return {reached_.data(), reached_count_}; }
 
   private:
     friend class Canonical; // canonical.cpp
@@ -174,12 +194,11 @@ class World {
         bool own; // it holds the host's endpoint (EP-14)
     };
     struct Host {
-        Host(std::uint32_t limit, core::State initial) : ep(limit, limit, initial) {}
+        explicit Host(std::uint32_t limit) : ep(limit, limit) {}
         core::Endpoint ep;
         Consumer consumer;
         core::ServicePoint listener{core::ServicePoint::Kind::consumer, 0};
         std::vector<PendingRequest> requests;
-        core::Event recorded = core::Event::none; // mirrors the endpoint's, for canonical()
         bool dead = false;
         bool silent = false; // died without anybody being told
     };
@@ -189,6 +208,7 @@ class World {
 
     // actions.cpp
     void offer_calls(int host, std::vector<Action>& out) const;
+    void offer_posts(int host, std::vector<Action>& out) const;
     void offer_misfortunes(std::vector<Action>& out) const;
     void offer_progress(std::vector<Action>& out) const;
     void offer_flushes(int host, std::vector<Action>& out) const;
@@ -196,6 +216,7 @@ class World {
     bool request_in_flight(const Conn& conn) const;
 
     // world.cpp: calls and misfortunes
+    static void use(std::uint32_t& left);
     void consumer_call(const Action& action);
     void lifecycle(const Action& action);
     void misfortune(const Action& action);
@@ -215,6 +236,7 @@ class World {
     void cut(Conn& conn);
     void check_step();
     void violate(int host, Consumer::Broken rule);
+    void reach(core::Stimulus stimulus, core::State state);
 
     // network.cpp
     Conn& new_conn(int initiator);
@@ -225,6 +247,7 @@ class World {
     void send(Conn& conn, int from, MessageKind kind, std::uint64_t seq = 0);
     void arm(int host, TimerKind kind, const Conn& conn, std::int64_t after_us);
     void disarm(int host, TimerKind kind, const Conn& conn);
+    MessageKind farewell(int host, const Conn& conn) const;
     void forget_dead_conns();
     bool in_use(const Conn& conn, int host) const;
 
@@ -247,7 +270,7 @@ class World {
     void finish_late(int host, Direction direction);
     core::Verdict happen(int host, core::Stimulus stimulus, core::Attempt of);
     void after(int host, core::Stimulus stimulus, core::State before, const core::Outcome& outcome);
-    void close_link(int host, MessageKind how);
+    void close_link(int host, bool broken);
     void settle(int host);
     void end_too_early(int host);
     void reap(int host);
@@ -263,12 +286,13 @@ class World {
     std::int64_t now_us_ = 0;
     std::int64_t latency_us_ = 10;
     std::uint32_t next_conn_ = 1;
-    std::vector<Host> hosts_;
+    std::array<Host, kHosts> hosts_;
     std::vector<Conn> conns_;
     std::vector<Timer> timers_;
     std::vector<Violation> violations_;
     std::vector<std::string> notes_;
-    std::vector<Reached> reached_;
+    std::array<Reached, 16> reached_{}; // more than one step can meet
+    std::size_t reached_count_ = 0;
 };
 
 } // namespace dat::sim

@@ -3,6 +3,7 @@
 // See fixture.h. May include: std, libfabric, POSIX sockets' address types.
 #include "fixture.h"
 
+#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
 
@@ -59,6 +60,15 @@ void back_off(unsigned idle_polls) {
 
 using Clock = std::chrono::steady_clock;
 
+// Makes libfabric load the provider that was built, and no other, unless the
+// caller has chosen. Has to come before the first call of libfabric.
+void choose_provider() {
+    const char* build = std::getenv("DAT_BUILDDIR");
+    if (build)
+        setenv("FI_PROVIDER_PATH", (std::string(build) + "/.libs").c_str(), 0);
+    setenv("FI_PROVIDER", provider(), 0);
+}
+
 } // namespace
 
 const std::vector<const Transport*> kTransports{&kIwarpIpv4, &kIwarpIpv6};
@@ -80,13 +90,12 @@ const char* provider() {
     return name && *name ? name : "dat";
 }
 
-bool is_dat() {
-    return std::string(provider()) == "dat";
-}
+bool is_dat() { return std::string(provider()) == "dat"; }
 
 // ---- a side --------------------------------------------------------------
 
 Info hints_for(const Transport& transport, const SideOptions& options) {
+    choose_provider();
     Info hints(fi_allocinfo());
     DAT_REQUIRE(hints, "fi_allocinfo");
     const fi_progress progress = options.progress.value_or(transport.progress);
@@ -122,9 +131,7 @@ Side::Side(const Transport& transport, const SideOptions& options) : options_(op
     all_sides().push_back(this);
 }
 
-Side::~Side() {
-    std::erase(all_sides(), this);
-}
+Side::~Side() { std::erase(all_sides(), this); }
 
 void Side::listen() {
     DAT_MUST(fi_passive_ep(fabric_.get(), info_.get(), pep_.out(), nullptr));
@@ -140,9 +147,7 @@ Bytes Side::address() const {
     return address;
 }
 
-std::uint16_t Side::port() const {
-    return port_of(address().data());
-}
+std::uint16_t Side::port() const { return port_of(address().data()); }
 
 std::uint16_t port_of(const void* address) {
     // The port has the same place in sockaddr_in and sockaddr_in6.
@@ -157,6 +162,22 @@ Bytes with_port(const void* address, std::size_t size, std::uint16_t port) {
     const std::uint16_t in_order = htons(port);
     std::memcpy(copy.data() + offsetof(sockaddr_in, sin_port), &in_order, sizeof in_order);
     return copy;
+}
+
+Bytes socket_address(const char* host, std::uint16_t port) {
+    Bytes bytes(sizeof(sockaddr_in6));
+    sockaddr_in in{};
+    sockaddr_in6 in6{};
+    if (inet_pton(AF_INET, host, &in.sin_addr) == 1) {
+        in.sin_family = AF_INET;
+        bytes.resize(sizeof in);
+        std::memcpy(bytes.data(), &in, sizeof in);
+    } else {
+        DAT_REQUIRE(inet_pton(AF_INET6, host, &in6.sin6_addr) == 1, host);
+        in6.sin6_family = AF_INET6;
+        std::memcpy(bytes.data(), &in6, sizeof in6);
+    }
+    return with_port(bytes.data(), bytes.size(), port);
 }
 
 void Side::note(void* context, const Op& result) {
@@ -281,8 +302,8 @@ Region::Region(Side& side, std::size_t size, std::uint64_t access)
     : memory_(size + 2 * kGuard, 0xEE) {
     static std::uint64_t requested_key = 0x1000;
     std::fill_n(data(), size, std::uint8_t{0});
-    DAT_MUST(fi_mr_reg(side.domain(), data(), size, access, 0, ++requested_key, 0, mr_.out(),
-                       nullptr));
+    DAT_MUST(
+        fi_mr_reg(side.domain(), data(), size, access, 0, ++requested_key, 0, mr_.out(), nullptr));
     const bool virtual_addresses = (side.info()->domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0;
     base_ = virtual_addresses ? reinterpret_cast<std::uintptr_t>(data()) : 0;
     key_ = fi_mr_key(mr_.get());
@@ -304,9 +325,7 @@ bool Region::all(std::uint8_t value) {
 
 // ---- an endpoint ---------------------------------------------------------
 
-Endpoint::Endpoint(Side& side) : side_(&side) {
-    open(side.info());
-}
+Endpoint::Endpoint(Side& side) : side_(&side) { open(side.info()); }
 
 Endpoint::Endpoint(Side& side, const Event& request) : side_(&side) {
     DAT_REQUIRE(request.info, "not a connection request");
@@ -322,12 +341,14 @@ void Endpoint::open(fi_info* info) {
 }
 
 int Endpoint::connect(const Side& listener, const Bytes& data) {
-    return fi_connect(ep_.get(), listener.address().data(), data.data(), data.size());
+    return connect(listener.address(), data);
 }
 
-int Endpoint::accept(const Bytes& data) {
-    return fi_accept(ep_.get(), data.data(), data.size());
+int Endpoint::connect(const Bytes& address, const Bytes& data) {
+    return fi_connect(ep_.get(), address.data(), data.data(), data.size());
 }
+
+int Endpoint::accept(const Bytes& data) { return fi_accept(ep_.get(), data.data(), data.size()); }
 
 Endpoint::~Endpoint() {
     if (!ep_)
@@ -352,9 +373,7 @@ int Endpoint::close() {
     return 0;
 }
 
-Op& new_op() {
-    return all_ops().emplace_back();
-}
+Op& new_op() { return all_ops().emplace_back(); }
 
 ssize_t post_when_possible(const std::function<ssize_t()>& post) {
     ssize_t result = -FI_EAGAIN;
@@ -373,15 +392,13 @@ Op& Endpoint::post(const std::function<ssize_t(Op&)>& call) {
 }
 
 Op& Endpoint::recv(void* buffer, std::size_t size) {
-    return post([&](Op& op) {
-        return fi_recv(ep_.get(), buffer, size, nullptr, FI_ADDR_UNSPEC, &op);
-    });
+    return post(
+        [&](Op& op) { return fi_recv(ep_.get(), buffer, size, nullptr, FI_ADDR_UNSPEC, &op); });
 }
 
 Op& Endpoint::send(const void* buffer, std::size_t size) {
-    return post([&](Op& op) {
-        return fi_send(ep_.get(), buffer, size, nullptr, FI_ADDR_UNSPEC, &op);
-    });
+    return post(
+        [&](Op& op) { return fi_send(ep_.get(), buffer, size, nullptr, FI_ADDR_UNSPEC, &op); });
 }
 
 Op& Endpoint::send_confirmed(const void* buffer, std::size_t size) {
@@ -528,8 +545,8 @@ void require_state(const Endpoint& endpoint, fi_dat_ep_state state) {
     if (!is_dat())
         return;
     const fi_dat_ep_status status = endpoint.status();
-    DAT_REQUIRE(status.state == state, "state " + std::to_string(status.state) + " instead of " +
-                                           std::to_string(state));
+    DAT_REQUIRE(status.state == state,
+                "state " + std::to_string(status.state) + " instead of " + std::to_string(state));
 }
 
 // ---- a connection --------------------------------------------------------

@@ -14,6 +14,8 @@
 //                      ("tcp") checks the suite itself; what only `dat` can do
 //                      is skipped or left unchecked there.
 //   DAT_TRANSPORT      comma-separated names of Transport to test, default all.
+//   DAT_BUILDDIR       where the provider was built: .libs/libdat-fi.so there is
+//                      loaded, if FI_PROVIDER_PATH does not say otherwise.
 #ifndef DAT_TEST_TRANSPORT_FIXTURE_H
 #define DAT_TEST_TRANSPORT_FIXTURE_H
 
@@ -229,9 +231,11 @@ class Side {
     std::size_t completions_ = 0;
 };
 
-// A socket address as the string that fi_getinfo() takes, and its port.
+// The port of a socket address; the address with another port; the socket
+// address of a numeric host.
 std::uint16_t port_of(const void* address);
 Bytes with_port(const void* address, std::size_t size, std::uint16_t port);
+Bytes socket_address(const char* host, std::uint16_t port);
 
 // ---- memory --------------------------------------------------------------
 
@@ -284,6 +288,7 @@ class Endpoint {
     int close();
 
     int connect(const Side& listener, const Bytes& data = {});
+    int connect(const Bytes& address, const Bytes& data = {});
     int accept(const Bytes& data = {});
 
     // Posts until the provider has room (-FI_EAGAIN polls both sides meanwhile)

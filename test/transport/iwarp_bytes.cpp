@@ -3,7 +3,6 @@
 // See iwarp_bytes.h. May include: the fixture, POSIX sockets.
 #include "iwarp_bytes.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -26,9 +25,7 @@ void put(Bytes& bytes, std::uint64_t value, int size) {
         bytes.push_back(static_cast<std::uint8_t>(value >> shift));
 }
 
-void put(Bytes& bytes, const Bytes& more) {
-    bytes.insert(bytes.end(), more.begin(), more.end());
-}
+void put(Bytes& bytes, const Bytes& more) { bytes.insert(bytes.end(), more.begin(), more.end()); }
 
 std::uint64_t get(const Bytes& bytes, std::size_t at, std::size_t size) {
     DAT_REQUIRE(at + size <= bytes.size(), "a header that is too short");
@@ -56,26 +53,6 @@ void put_crc(Bytes& frame, bool crc) {
         frame.push_back(static_cast<std::uint8_t>(value >> shift));
 }
 
-Bytes socket_address(const Transport& transport, std::uint16_t port) {
-    Bytes bytes;
-    if (transport.family == AF_INET) {
-        sockaddr_in in{};
-        in.sin_family = AF_INET;
-        in.sin_port = htons(port);
-        inet_pton(AF_INET, transport.address, &in.sin_addr);
-        bytes.resize(sizeof in);
-        std::memcpy(bytes.data(), &in, sizeof in);
-    } else {
-        sockaddr_in6 in6{};
-        in6.sin6_family = AF_INET6;
-        in6.sin6_port = htons(port);
-        inet_pton(AF_INET6, transport.address, &in6.sin6_addr);
-        bytes.resize(sizeof in6);
-        std::memcpy(bytes.data(), &in6, sizeof in6);
-    }
-    return bytes;
-}
-
 const sockaddr* as_address(const Bytes& bytes) {
     return reinterpret_cast<const sockaddr*>(bytes.data());
 }
@@ -94,14 +71,12 @@ std::uint32_t get32(const Bytes& bytes, std::size_t at) {
     return static_cast<std::uint32_t>(get(bytes, at, 4));
 }
 
-std::uint64_t get64(const Bytes& bytes, std::size_t at) {
-    return get(bytes, at, 8);
-}
+std::uint64_t get64(const Bytes& bytes, std::size_t at) { return get(bytes, at, 8); }
 
 // ---- sockets -------------------------------------------------------------
 
 Socket Socket::connect(const Transport& transport, std::uint16_t port) {
-    const Bytes address = socket_address(transport, port);
+    const Bytes address = socket_address(transport.address, port);
     const int fd = ::socket(transport.family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     // The kernel completes this on loopback, whatever the listener does.
     DAT_MUST(::connect(fd, as_address(address), static_cast<socklen_t>(address.size())));
@@ -173,9 +148,7 @@ void Socket::require_silent() {
     DAT_REQUIRE(got == Got::nothing, got == Got::end ? "the stream ended" : "bytes came");
 }
 
-void Socket::shutdown_write() {
-    ::shutdown(fd_, SHUT_WR);
-}
+void Socket::shutdown_write() { ::shutdown(fd_, SHUT_WR); }
 
 void Socket::close() {
     if (fd_ >= 0)
@@ -190,16 +163,14 @@ void Socket::reset() {
 
 Listener::Listener(const Transport& transport)
     : fd_(prepared(::socket(transport.family, SOCK_STREAM | SOCK_CLOEXEC, 0))),
-      address_(socket_address(transport, 0)) {
+      address_(socket_address(transport.address, 0)) {
     auto size = static_cast<socklen_t>(address_.size());
     DAT_MUST(::bind(fd_, as_address(address_), size));
     DAT_MUST(::listen(fd_, 8));
     DAT_MUST(::getsockname(fd_, reinterpret_cast<sockaddr*>(address_.data()), &size));
 }
 
-Listener::~Listener() {
-    ::close(fd_);
-}
+Listener::~Listener() { ::close(fd_); }
 
 Socket Listener::accept() {
     int fd = -1;

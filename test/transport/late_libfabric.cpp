@@ -35,9 +35,7 @@ int fi_getinfo(std::uint32_t version, const char* node, const char* service, std
     return late<decltype(fi_getinfo)>("fi_getinfo")(version, node, service, flags, hints, info);
 }
 
-void fi_freeinfo(struct fi_info* info) {
-    late<decltype(fi_freeinfo)>("fi_freeinfo")(info);
-}
+void fi_freeinfo(struct fi_info* info) { late<decltype(fi_freeinfo)>("fi_freeinfo")(info); }
 
 struct fi_info* fi_dupinfo(const struct fi_info* info) {
     return late<decltype(fi_dupinfo)>("fi_dupinfo")(info);
@@ -47,9 +45,7 @@ int fi_fabric(struct fi_fabric_attr* attr, struct fid_fabric** fabric, void* con
     return late<decltype(fi_fabric)>("fi_fabric")(attr, fabric, context);
 }
 
-const char* fi_strerror(int error) {
-    return late<decltype(fi_strerror)>("fi_strerror")(error);
-}
+const char* fi_strerror(int error) { return late<decltype(fi_strerror)>("fi_strerror")(error); }
 
 char* fi_tostr(const void* data, enum fi_type type) {
     return late<decltype(fi_tostr)>("fi_tostr")(data, type);

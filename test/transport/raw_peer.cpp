@@ -18,9 +18,7 @@ using raw::Segment;
 
 constexpr std::uint16_t kDepth = 8; // IRD and ORD that raw peers claim
 
-void handshake_limit_of_1_s() {
-    setenv("FI_DAT_HANDSHAKE_TIMEOUT", "1", 1);
-}
+void handshake_limit_of_1_s() { setenv("FI_DAT_HANDSHAKE_TIMEOUT", "1", 1); }
 
 // `dat` accepts a raw peer that has sent `request`.
 struct Accepted {
@@ -54,10 +52,16 @@ Mpa enhanced_request(std::uint16_t ird_flags, std::uint16_t ord_flags, const Byt
 }
 
 // A connection on which bytes may flow both ways: the raw peer, as initiator of
-// revision 1, has sent its first message.
+// revision 1, has sent its first message. Its next one has the number 2.
 std::unique_ptr<Accepted> established(const Transport& transport, std::uint8_t flags = 0) {
     auto accepted = std::make_unique<Accepted>(transport, request_of_revision_1({}, flags));
     wait_event(accepted->side, FI_CONNECTED);
+    std::uint8_t in = 0;
+    Op& first = accepted->endpoint->recv(&in, 1);
+    const bool crc = (accepted->reply.flags & raw::kCrc) != 0;
+    accepted->socket->write(encode(raw::send(1, {9}), crc));
+    wait_op(first);
+    cr_assert(first.ok() && in == 9);
     return accepted;
 }
 
@@ -246,7 +250,7 @@ TRANSPORT_TEST(raw_initiator, that_asks_for_crc__gets_it) {
     Bytes in(1000);
     Op& receive = peer->endpoint->recv(in.data(), in.size());
     const Bytes out = pattern(777);
-    peer->socket->write(encode(raw::send(1, out), true));
+    peer->socket->write(encode(raw::send(2, out), true));
     wait_op(receive);
     cr_assert(receive.ok() && receive.len == 777);
     cr_assert(std::memcmp(in.data(), out.data(), 777) == 0);
@@ -261,7 +265,7 @@ TRANSPORT_TEST(raw_initiator, with_crc_forced_here__is_told_to_use_it) {
     cr_assert(peer->reply.flags & raw::kCrc);
     Bytes in(10);
     Op& receive = peer->endpoint->recv(in.data(), in.size());
-    peer->socket->write(encode(raw::send(1, {1, 2, 3}), true));
+    peer->socket->write(encode(raw::send(2, {1, 2, 3}), true));
     wait_op(receive);
     cr_assert(receive.ok() && receive.len == 3);
 }
@@ -278,14 +282,14 @@ TRANSPORT_TEST(raw_initiator, sending_in_segments__delivers_whole_messages) {
     const Bytes out = pattern(300);
     Bytes stream;
     for (std::size_t at = 0; at < out.size(); at += 100) {
-        Segment segment = raw::send(1, {out.begin() + static_cast<std::ptrdiff_t>(at),
+        Segment segment = raw::send(2, {out.begin() + static_cast<std::ptrdiff_t>(at),
                                         out.begin() + static_cast<std::ptrdiff_t>(at + 100)});
         segment.offset = at;
         segment.last = at == 200;
         const Bytes frame = encode(segment);
         stream.insert(stream.end(), frame.begin(), frame.end());
     }
-    const Bytes empty = encode(raw::send(2, {}));
+    const Bytes empty = encode(raw::send(3, {}));
     stream.insert(stream.end(), empty.begin(), empty.end());
     peer->socket->write(stream);
     wait_op(one);
@@ -342,11 +346,6 @@ TRANSPORT_TEST(raw_initiator, that_writes_and_reads__is_served) {
 TRANSPORT_TEST(raw_target, of_writes_and_reads__gets_what_the_rfc_says) {
     only_dat();
     auto peer = established(transport);
-    Bytes in(10);
-    Op& first = peer->endpoint->recv(in.data(), in.size());
-    peer->socket->write(encode(raw::send(1, {1})));
-    wait_op(first);
-
     const Bytes out = pattern(60);
     Op& written = peer->endpoint->write(out.data(), out.size(), {0x7000, 0x4321});
     const Segment write = raw::read_segment(*peer->socket);
@@ -366,8 +365,8 @@ TRANSPORT_TEST(raw_target, of_writes_and_reads__gets_what_the_rfc_says) {
     cr_assert_eq(raw::get32(request.payload, 16), 0x4321);
     cr_assert_eq(raw::get64(request.payload, 20), 0x8000);
     cr_assert(!read.done());
-    Segment response = raw::write(raw::get32(request.payload, 0), raw::get64(request.payload, 4),
-                                  pattern(40, 3));
+    Segment response =
+        raw::write(raw::get32(request.payload, 0), raw::get64(request.payload, 4), pattern(40, 3));
     response.opcode = raw::kReadResponse;
     peer->socket->write(encode(response));
     wait_op(read);
@@ -378,10 +377,6 @@ TRANSPORT_TEST(raw_target, of_writes_and_reads__gets_what_the_rfc_says) {
 TRANSPORT_TEST(raw_target, of_a_confirmed_send__completes_locally) {
     only_dat();
     auto peer = established(transport);
-    Bytes in(10);
-    Op& first = peer->endpoint->recv(in.data(), in.size());
-    peer->socket->write(encode(raw::send(1, {1})));
-    wait_op(first);
     const Bytes out = pattern(3000);
     Op& sent = peer->endpoint->send_confirmed(out.data(), out.size());
     Bytes got;
@@ -425,8 +420,8 @@ TRANSPORT_TEST(raw_bad_request, half_of_it_then_the_end__is_no_request) {
     Side side(transport);
     side.listen();
     Bytes request = encode(request_of_revision_1(pattern(20)));
-    for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{16},
-                                   std::size_t{19}, request.size() - 1}) {
+    for (const std::size_t size :
+         {std::size_t{0}, std::size_t{1}, std::size_t{16}, std::size_t{19}, request.size() - 1}) {
         raw::Socket socket = raw::Socket::connect(transport, side.port());
         socket.write({request.begin(), request.begin() + static_cast<std::ptrdiff_t>(size)});
         socket.close();
@@ -481,7 +476,7 @@ TRANSPORT_TEST(raw_end, between_frames__is_disconnected) {
     Bytes in(10);
     Op& first = peer->endpoint->recv(in.data(), in.size());
     Op& second = peer->endpoint->recv(in.data(), in.size());
-    peer->socket->write(encode(raw::send(1, {1})));
+    peer->socket->write(encode(raw::send(2, {1})));
     peer->socket->close();
     wait_shutdown(*peer->endpoint);
     cr_assert(first.ok(), "what arrived before the end is delivered");
@@ -492,9 +487,9 @@ TRANSPORT_TEST(raw_end, between_frames__is_disconnected) {
 
 TRANSPORT_TEST(raw_end, inside_a_frame__is_broken) {
     only_dat();
-    const Bytes frame = encode(raw::send(1, pattern(100)));
-    for (const std::size_t size : {std::size_t{1}, std::size_t{2}, std::size_t{10},
-                                   std::size_t{60}, frame.size() - 1}) {
+    const Bytes frame = encode(raw::send(2, pattern(100)));
+    for (const std::size_t size :
+         {std::size_t{1}, std::size_t{2}, std::size_t{10}, std::size_t{60}, frame.size() - 1}) {
         auto peer = established(transport);
         Bytes in(100);
         Op& receive = peer->endpoint->recv(in.data(), in.size());
@@ -538,10 +533,6 @@ TRANSPORT_TEST(raw_end, half_closed_by_the_peer__ends_both_directions) {
 TRANSPORT_TEST(raw_end, graceful_disconnect_here__sends_everything_first) {
     only_dat();
     auto peer = established(transport);
-    Bytes in(10);
-    Op& first = peer->endpoint->recv(in.data(), in.size());
-    peer->socket->write(encode(raw::send(1, {1})));
-    wait_op(first);
     const Bytes out = pattern(500);
     Op& sent = peer->endpoint->send(out.data(), out.size());
     DAT_MUST(peer->endpoint->disconnect(FI_DAT_GRACEFUL));
@@ -561,12 +552,22 @@ TRANSPORT_TEST(raw_breach, wrong_crc__is_terminated) {
     auto peer = established(transport, raw::kCrc);
     Bytes in(10);
     Op& receive = peer->endpoint->recv(in.data(), in.size());
-    Bytes frame = encode(raw::send(1, {1, 2, 3}), true);
+    Bytes frame = encode(raw::send(2, {1, 2, 3}), true);
     frame.back() ^= 1;
     peer->socket->write(frame);
     cr_assert_eq(raw::read_terminate(*peer->socket, true), 0x2002);
     require_broken(*peer, FI_DAT_REASON_PROTOCOL);
     cr_assert(!receive.ok());
+}
+
+// A first frame may be the wrong one already.
+TRANSPORT_TEST(raw_breach, in_the_first_frame__is_terminated) {
+    only_dat();
+    Accepted peer(transport, request_of_revision_1());
+    wait_event(peer.side, FI_CONNECTED);
+    peer.socket->write(encode(raw::write(0x7badbad, 0, {1})));
+    require_broken(peer, FI_DAT_REASON_PROTOCOL);
+    cr_assert_eq(raw::read_terminate(*peer.socket), 0x1100);
 }
 
 // RFC 5041 8: DDP layer 1, tagged buffer type 1, invalid STag 0, bounds 1.
@@ -595,7 +596,7 @@ TRANSPORT_TEST(raw_breach, message_longer_than_the_receive__is_terminated) {
     auto peer = established(transport);
     Bytes in(4);
     Op& receive = peer->endpoint->recv(in.data(), in.size());
-    peer->socket->write(encode(raw::send(1, pattern(5))));
+    peer->socket->write(encode(raw::send(2, pattern(5))));
     cr_assert_eq(raw::read_terminate(*peer->socket), 0x1205);
     wait_shutdown(*peer->endpoint);
     require_end(*peer->endpoint, FI_DAT_END_BROKEN);
@@ -617,7 +618,7 @@ TRANSPORT_TEST(raw_breach, message_number_out_of_sequence__is_terminated) {
 TRANSPORT_TEST(raw_breach, unknown_queue__is_terminated) {
     only_dat();
     auto peer = established(transport);
-    Segment segment = raw::send(1, {1});
+    Segment segment = raw::send(2, {1});
     segment.queue = 77;
     peer->socket->write(encode(segment));
     cr_assert_eq(raw::read_terminate(*peer->socket), 0x1201);
@@ -629,7 +630,7 @@ TRANSPORT_TEST(raw_breach, message_offset_with_a_gap__is_terminated) {
     auto peer = established(transport);
     Bytes in(100);
     peer->endpoint->recv(in.data(), in.size());
-    Segment segment = raw::send(1, {1});
+    Segment segment = raw::send(2, {1});
     segment.offset = 10;
     peer->socket->write(encode(segment));
     cr_assert_eq(raw::read_terminate(*peer->socket), 0x1204);
@@ -640,7 +641,7 @@ TRANSPORT_TEST(raw_breach, message_offset_with_a_gap__is_terminated) {
 TRANSPORT_TEST(raw_breach, opcode_that_does_not_exist__is_terminated) {
     only_dat();
     auto peer = established(transport);
-    Segment segment = raw::send(1, {1});
+    Segment segment = raw::send(2, {1});
     segment.opcode = 15;
     peer->socket->write(encode(segment));
     cr_assert_eq(raw::read_terminate(*peer->socket), 0x0206);
@@ -684,15 +685,11 @@ TRANSPORT_TEST(raw_breach, read_response_without_a_read__is_broken) {
 TRANSPORT_TEST(raw_breach, write_into_the_sink_of_a_read__is_broken) {
     only_dat();
     auto peer = established(transport);
-    Bytes in(10);
-    Op& first = peer->endpoint->recv(in.data(), in.size());
-    peer->socket->write(encode(raw::send(1, {1})));
-    wait_op(first);
     Bytes sink(40);
     Op& read = peer->endpoint->read(sink.data(), sink.size(), {0, 0x4321});
     const Segment request = raw::read_segment(*peer->socket);
-    peer->socket->write(encode(raw::write(raw::get32(request.payload, 0),
-                                          raw::get64(request.payload, 4), Bytes(40, 1))));
+    peer->socket->write(encode(
+        raw::write(raw::get32(request.payload, 0), raw::get64(request.payload, 4), Bytes(40, 1))));
     wait_shutdown(*peer->endpoint);
     require_end(*peer->endpoint, FI_DAT_END_BROKEN);
     cr_assert(!read.ok() && sink == Bytes(40, 0));

@@ -12,9 +12,7 @@ namespace {
 const Transport* running = nullptr;
 
 // Tests wait more than they compute: more of them at once than processors.
-__attribute__((constructor)) void choose_jobs() {
-    setenv("CRITERION_JOBS", "8", 0);
-}
+__attribute__((constructor)) void choose_jobs() { setenv("CRITERION_JOBS", "8", 0); }
 
 } // namespace
 

@@ -27,9 +27,7 @@ void only_dat();
 
 #define TRANSPORT_TEST(suite, name)                                                                \
     static void suite##_##name(const ::dat::test::Transport& transport);                           \
-    Test(suite, name, .timeout = 120) {                                                            \
-        ::dat::test::run_over_all(suite##_##name);                                                 \
-    }                                                                                              \
+    Test(suite, name, .timeout = 120) { ::dat::test::run_over_all(suite##_##name); }               \
     static void suite##_##name([[maybe_unused]] const ::dat::test::Transport& transport)
 
 #endif

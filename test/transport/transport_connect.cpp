@@ -132,9 +132,8 @@ TRANSPORT_TEST(connect_private_data, of_509_bytes_in_a_reject__is_refused_and_ke
     const Bytes too_much = pattern(kMaxData + 1);
     DAT_MUST(pair.active.connect(pair.far));
     const Event request = wait_event(pair.far, FI_CONNREQ);
-    cr_assert_eq(
-        fi_reject(pair.far.pep(), request.info->handle, too_much.data(), too_much.size()),
-        -FI_EINVAL);
+    cr_assert_eq(fi_reject(pair.far.pep(), request.info->handle, too_much.data(), too_much.size()),
+                 -FI_EINVAL);
     DAT_MUST(fi_reject(pair.far.pep(), request.info->handle, nullptr, 0));
     wait_error(pair.near, FI_ECONNREFUSED);
 }

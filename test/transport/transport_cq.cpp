@@ -45,7 +45,9 @@ void exchange_with_format(const Transport& transport, fi_cq_format format) {
     if (format == FI_CQ_FORMAT_CONTEXT)
         return;
     cr_assert_eq(receive.len, 5);
-    const auto means = [](const Op& op, std::uint64_t flags) { return (op.flags & flags) == flags; };
+    const auto means = [](const Op& op, std::uint64_t flags) {
+        return (op.flags & flags) == flags;
+    };
     cr_assert(means(receive, FI_MSG | FI_RECV), "flags %" PRIx64, receive.flags);
     cr_assert(means(send, FI_MSG | FI_SEND), "flags %" PRIx64, send.flags);
     cr_assert(means(write, FI_RMA | FI_WRITE), "flags %" PRIx64, write.flags);
@@ -139,8 +141,8 @@ TRANSPORT_TEST(cq_error, of_a_flushed_receive__is_described) {
     cr_assert_eq(error.prov_errno, 1);
     cr_assert(error.flags & FI_RECV);
     char text[100] = "";
-    const char* said = fi_cq_strerror(pair->near.cq(), error.prov_errno, error.err_data, text,
-                                      sizeof text);
+    const char* said =
+        fi_cq_strerror(pair->near.cq(), error.prov_errno, error.err_data, text, sizeof text);
     cr_assert(said && *said);
     cr_assert_eq(fi_cq_read(pair->near.cq(), room.data(), room.size()), -FI_EAGAIN);
     receive.completions = 1;

@@ -14,10 +14,10 @@ using namespace dat::test;
 namespace {
 
 // Around the sizes where an implementation may change its ways.
-const std::vector<std::size_t> kSizes{0,    1,     7,     63,    64,      65,     127,    128,
-                                      129,  1023,  1024,  1025,  1460,    4095,   4096,   4097,
-                                      9000, 16384, 65000, 65535, 65536,   65537,  131072, 262143,
-                                      1 << 20, (1 << 20) + 1, 4 << 20};
+const std::vector<std::size_t> kSizes{
+    0,     1,     7,     63,    64,     65,     127,     128,           129,
+    1023,  1024,  1025,  1460,  4095,   4096,   4097,    9000,          16384,
+    65000, 65535, 65536, 65537, 131072, 262143, 1 << 20, (1 << 20) + 1, 4 << 20};
 
 // One message of each size, all ways round: `from` to `to`.
 void every_size(Endpoint& from, Endpoint& to, Op& (Endpoint::*send)(const void*, std::size_t)) {
@@ -199,7 +199,8 @@ TRANSPORT_TEST(message_segments, array_reused_after_the_post__does_no_harm) {
     const Bytes out = pattern(in.size());
     std::array<iovec, 2> segments{{{in.data(), 1000}, {in.data() + 1000, 3096}}};
     Op& receive = new_op();
-    DAT_MUST(fi_recvv(pair->passive().get(), segments.data(), nullptr, 2, FI_ADDR_UNSPEC, &receive));
+    DAT_MUST(
+        fi_recvv(pair->passive().get(), segments.data(), nullptr, 2, FI_ADDR_UNSPEC, &receive));
     segments = {};
     wait_op(pair->active.send(out.data(), out.size()));
     wait_op(receive);
@@ -250,9 +251,8 @@ TRANSPORT_TEST(message_inject, up_to_its_size__arrives_without_completion) {
         Bytes scratch = out;
         Bytes in(limit + 1);
         Op& receive = pair->passive().recv(in.data(), in.size());
-        DAT_MUST(post_when_possible([&] {
-            return fi_inject(pair->active.get(), scratch.data(), size, FI_ADDR_UNSPEC);
-        }));
+        DAT_MUST(post_when_possible(
+            [&] { return fi_inject(pair->active.get(), scratch.data(), size, FI_ADDR_UNSPEC); }));
         std::fill(scratch.begin(), scratch.end(), std::uint8_t{0});
         wait_op(receive);
         cr_assert(receive.ok() && receive.len == size);

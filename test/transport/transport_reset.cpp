@@ -256,8 +256,7 @@ TRANSPORT_TEST(reset_after, timed_out__connects) {
     const Event request = wait_event(pair.far, FI_CONNREQ);
     wait_error(pair.near, FI_ETIMEDOUT);
     DAT_MUST(fi_reject(pair.far.pep(), request.info->handle, nullptr, 0));
-    DAT_MUST(
-        pair.active.dat()->set_connect_timeout(pair.active.get(), FI_DAT_TIMEOUT_INFINITE));
+    DAT_MUST(pair.active.dat()->set_connect_timeout(pair.active.get(), FI_DAT_TIMEOUT_INFINITE));
     require_reusable(pair, FI_DAT_END_TIMED_OUT);
 }
 

@@ -14,9 +14,9 @@ namespace {
 constexpr std::uint64_t kAll =
     FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
 
-const std::vector<std::size_t> kSizes{0,     1,     63,    64,    65,      4095,          4096,
-                                      4097,  16384, 65535, 65536, 65537,   262144,        1 << 20,
-                                      (1 << 20) + 1, 4 << 20};
+const std::vector<std::size_t> kSizes{
+    0,     1,     63,    64,    65,     4095,    4096,          4097,
+    16384, 65535, 65536, 65537, 262144, 1 << 20, (1 << 20) + 1, 4 << 20};
 
 SideOptions with_mr_mode(int mr_mode) {
     SideOptions options;
@@ -40,8 +40,7 @@ void writes_and_reads(Endpoint& initiator, Side& target) {
         cr_assert(std::memcmp(memory.data() + offset, data.data(), size) == 0, "write of %zu",
                   size);
         std::memset(local.data(), 0, size);
-        Op& read =
-            initiator.read(local.data(), size, memory.at(static_cast<std::int64_t>(offset)));
+        Op& read = initiator.read(local.data(), size, memory.at(static_cast<std::int64_t>(offset)));
         wait_op(read);
         cr_assert(read.ok(), "read of %zu: %d", size, read.err);
         cr_assert(std::memcmp(local.data(), data.data(), size) == 0, "read of %zu", size);
@@ -180,8 +179,8 @@ TRANSPORT_TEST(rma_reads, more_than_the_limit_outstanding__all_complete_in_order
     std::vector<Op*> reads;
     for (std::size_t i = 0; i < count; ++i) {
         const std::size_t at = i * kSize;
-        reads.push_back(&pair->active.read(local.data() + at, kSize,
-                                           memory.at(static_cast<std::int64_t>(at))));
+        reads.push_back(
+            &pair->active.read(local.data() + at, kSize, memory.at(static_cast<std::int64_t>(at))));
     }
     wait_ops(reads);
     require_stream_order(reads);

@@ -76,6 +76,10 @@ class DtoStream {
         return true;
     }
     bool finished(std::uint64_t seq) const { return marks_[slot(seq)] != kPosted; }
+    // How an outstanding operation finished. Precondition: finished(seq).
+    DtoStatus status(std::uint64_t seq) const { return static_cast<DtoStatus>(marks_[slot(seq)]); }
+    // An unsuccessful completion was popped since the last restart().
+    bool failed() const { return failed_; }
 
     // Everything that has not finished, finishes as flushed (DISC-3, EP-72).
     void flush() {

@@ -62,6 +62,8 @@ class Endpoint {
     // The current attempt. Changes when an attempt begins and when it is over
     // for good (reset, free): happenings of any other are dropped (EP-67).
     Attempt attempt() const { return attempt_; }
+    // In State::ending the event that ends the attempt, else Event::none (EP-68).
+    Event recorded() const { return recorded_; }
 
     DtoStream& requests() { return requests_; }
     DtoStream& receives() { return receives_; }

@@ -28,8 +28,7 @@ std::span<const std::uint8_t> host_bytes(const sockaddr* address) {
 }
 
 bool same_host(const SocketAddress& a, const SocketAddress& b) {
-    return a.family() == b.family() &&
-           std::ranges::equal(host_bytes(a.get()), host_bytes(b.get()));
+    return a.family() == b.family() && std::ranges::equal(host_bytes(a.get()), host_bytes(b.get()));
 }
 
 unsigned bits_set(std::span<const std::uint8_t> mask) {
@@ -124,8 +123,7 @@ const LocalAddress* find_local(const std::vector<LocalAddress>& all, const Socke
         }
     }
     for (const LocalAddress& local : all) {
-        if (local.address.loopback() &&
-            same_prefix(local.address, address, local.prefix_length)) {
+        if (local.address.loopback() && same_prefix(local.address, address, local.prefix_length)) {
             return &local;
         }
     }
@@ -152,7 +150,8 @@ std::vector<SocketAddress> resolve(const Resolve& what, std::string& why) {
             found.push_back(address);
         }
     }
-    std::ranges::stable_sort(found, {}, [](const SocketAddress& a) { return a.family() != AF_INET; });
+    std::ranges::stable_sort(found, {},
+                             [](const SocketAddress& a) { return a.family() != AF_INET; });
     if (found.empty()) {
         why = "no IP address";
     }

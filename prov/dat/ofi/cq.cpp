@@ -52,8 +52,8 @@ int CompletionQueue::open() {
     }
     int rc = wait_.open();
     rc = rc ? rc : signal_.open();
-    rc = rc ? rc : wait_.add(signal_.fd(), nullptr);
-    return rc ? rc : wait_.add(domain_.soft().wait_fd(), nullptr);
+    rc = rc ? rc : wait_.add(signal_.fd());
+    return rc ? rc : wait_.add(domain_.soft().wait_fd());
 }
 
 template <class Entry> ssize_t CompletionQueue::take(Entry* entries, std::size_t count) {
@@ -268,15 +268,17 @@ fi_ops_cq* ops_for(fi_cq_format format) {
 
 bool attributes_offered(const fi_cq_attr& attr) {
     if (!ops_for(attr.format)) {
-        DAT_WARN(cq, "fi_cq_open(): format = %d; FI_CQ_FORMAT_CONTEXT, _MSG, _DATA and _TAGGED are "
-                     "offered",
+        DAT_WARN(cq,
+                 "fi_cq_open(): format = %d; FI_CQ_FORMAT_CONTEXT, _MSG, _DATA and _TAGGED are "
+                 "offered",
                  attr.format);
         return false;
     }
     if (attr.wait_obj != FI_WAIT_NONE && attr.wait_obj != FI_WAIT_UNSPEC &&
         attr.wait_obj != FI_WAIT_FD) {
-        DAT_WARN(cq, "fi_cq_open(): wait_obj = %d; FI_WAIT_NONE, FI_WAIT_UNSPEC and FI_WAIT_FD are "
-                     "offered",
+        DAT_WARN(cq,
+                 "fi_cq_open(): wait_obj = %d; FI_WAIT_NONE, FI_WAIT_UNSPEC and FI_WAIT_FD are "
+                 "offered",
                  attr.wait_obj);
         return false;
     }

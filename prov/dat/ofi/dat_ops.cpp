@@ -87,8 +87,9 @@ int status(fid_ep* ep, fi_dat_ep_status* status) {
 
 int disconnect(fid_ep* ep, fi_dat_disconnect how) {
     if (how != FI_DAT_ABRUPT && how != FI_DAT_GRACEFUL) {
-        DAT_WARN(ep_ctrl, "disconnect(): how = %d; FI_DAT_ABRUPT (0) and FI_DAT_GRACEFUL (1) are "
-                          "offered",
+        DAT_WARN(ep_ctrl,
+                 "disconnect(): how = %d; FI_DAT_ABRUPT (0) and FI_DAT_GRACEFUL (1) are "
+                 "offered",
                  static_cast<int>(how));
         return -FI_EINVAL;
     }

@@ -33,8 +33,9 @@ soft::Domain::Options options_for(const fi_domain_attr& attr) {
 int close(fid_t f) {
     Domain& domain = object_of<Domain, fid_domain>(f);
     if (domain.users.count() > 0) {
-        DAT_WARN(domain, "fi_close() of a domain: %d of its endpoints, completion queues and "
-                         "memory regions are open",
+        DAT_WARN(domain,
+                 "fi_close() of a domain: %d of its endpoints, completion queues and "
+                 "memory regions are open",
                  domain.users.count());
         return -FI_EBUSY;
     }

@@ -30,9 +30,20 @@ class Domain final : public fid_domain, public EventSource {
     // Who chooses keys: the provider, or fi_mr_reg()'s caller.
     bool provider_keys() const { return provider_keys_; }
 
-    int wait_fd() const override { return soft_.wait_fd(); }
-    void progress() override { soft_.progress_as_outsider(); }
-    bool looked_after() const override { return progress_thread_; }
+    // With a progress thread a reader of events moves connections that are being made,
+    // and no more: data is nothing to wake it for. Without one it moves everything.
+    int wait_fd() const override {
+        return progress_thread_ ? soft_.handshakes_fd() : soft_.wait_fd();
+    }
+    void progress() override {
+        if (progress_thread_) {
+            soft_.progress_handshakes_as_outsider();
+        } else {
+            soft_.progress_as_outsider();
+        }
+    }
+    bool has_work() const override { return !progress_thread_ && soft_.has_put_off(); }
+    bool announces() const override { return false; }
 
   private:
     Fabric& fabric_;

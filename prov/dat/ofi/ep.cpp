@@ -11,7 +11,7 @@
 #include "ofi/info.h"
 #include "ofi/no_op.h"
 #include "ofi/provider.h"
-#include "soft/post.h"
+#include "soft/iwarp/link.h"
 
 #include <algorithm>
 #include <cstring>
@@ -36,8 +36,9 @@ int bind(fid_t f, fid_t to, std::uint64_t flags) {
     case FI_CLASS_CQ:
         return endpoint_of(f).bind_queue(object_of<CompletionQueue, fid_cq>(to), flags);
     default:
-        DAT_WARN(ep_ctrl, "fi_ep_bind(): objects of class %zu cannot be bound; event queues and "
-                          "completion queues can",
+        DAT_WARN(ep_ctrl,
+                 "fi_ep_bind(): objects of class %zu cannot be bound; event queues and "
+                 "completion queues can",
                  to->fclass);
         return -FI_ENOSYS;
     }
@@ -58,8 +59,9 @@ int set_flags(Endpoint& ep, std::uint64_t flags) {
     const std::uint64_t wanted = flags & ~(FI_TRANSMIT | FI_RECV);
     const std::uint64_t offered = tx ? kTxOpFlags : kRxOpFlags;
     if (tx == ((flags & FI_RECV) != 0) || (wanted & ~offered) != 0) {
-        DAT_WARN(ep_ctrl, "fi_control(FI_SETOPSFLAG) = 0x%llx: either FI_TRANSMIT or FI_RECV, and "
-                          "bits of 0x%llx",
+        DAT_WARN(ep_ctrl,
+                 "fi_control(FI_SETOPSFLAG) = 0x%llx: either FI_TRANSMIT or FI_RECV, and "
+                 "bits of 0x%llx",
                  static_cast<unsigned long long>(flags), static_cast<unsigned long long>(offered));
         return -FI_EINVAL;
     }
@@ -223,16 +225,17 @@ int Endpoint::bind_queue(CompletionQueue& cq, std::uint64_t flags) {
     const bool tx = (flags & FI_TRANSMIT) != 0;
     const bool rx = (flags & FI_RECV) != 0;
     if ((flags & ~(kDirections | FI_SELECTIVE_COMPLETION)) != 0 || (!tx && !rx)) {
-        DAT_WARN(ep_ctrl, "fi_ep_bind(): flags = 0x%llx; FI_TRANSMIT, FI_RECV or both, and "
-                          "FI_SELECTIVE_COMPLETION are offered",
+        DAT_WARN(ep_ctrl,
+                 "fi_ep_bind(): flags = 0x%llx; FI_TRANSMIT, FI_RECV or both, and "
+                 "FI_SELECTIVE_COMPLETION are offered",
                  static_cast<unsigned long long>(flags));
-        return -FI_EBADFLAGS;
+        return -FI_EINVAL;
     }
     if (enabled_ || (tx && tx_cq_) || (rx && rx_cq_) || &cq.domain() != &domain_) {
         DAT_WARN(ep_ctrl, "fi_ep_bind(): %s",
-                 enabled_                    ? "the endpoint is enabled already"
+                 enabled_                   ? "the endpoint is enabled already"
                  : &cq.domain() != &domain_ ? "the completion queue belongs to another domain"
-                                             : "a completion queue is bound already");
+                                            : "a completion queue is bound already");
         return enabled_ ? -FI_EOPBADSTATE : -FI_EINVAL;
     }
     const bool all = (flags & FI_SELECTIVE_COMPLETION) == 0;
@@ -272,11 +275,12 @@ int Endpoint::enable() {
 
 int Endpoint::hold(fid_t handle) {
     if (!domain_.fabric().hold_request(handle, *this)) {
-        DAT_WARN(ep_ctrl, "the connection request was accepted, rejected or given to another "
-                          "endpoint before, or belongs to another fabric");
+        DAT_WARN(ep_ctrl, "info->handle is no pending connection request of this fabric: it was "
+                          "accepted, rejected or given to another endpoint before");
         return -FI_EINVAL;
     }
     request_ = handle;
+    const soft::GateCaller in(gate());
     domain_.fabric().addresses(handle, name_, peer_);
     return 0;
 }
@@ -285,6 +289,7 @@ int Endpoint::hold(fid_t handle) {
 // the functions of the old table look whether there is a link by now.
 void Endpoint::link_ready(soft::Link& link) {
     if (link.kind() == soft::LinkKind::iwarp) {
+        name_ = static_cast<iwarp::Link&>(link).local();
         std::atomic_ref(msg).store(&msg_ops_iwarp, std::memory_order_release);
         std::atomic_ref(rma).store(&rma_ops_iwarp, std::memory_order_release);
     }
@@ -310,10 +315,9 @@ int open_endpoint(fid_domain* domain, fi_info* info, fid_ep** ep, void* context)
     }
     return no_throw([&] {
         auto made = std::make_unique<Endpoint>(domain_of(domain), *info, context);
-        if (info->handle) {
-            if (const int rc = made->take_request(info->handle)) {
-                return rc;
-            }
+        const int rc = info->handle ? made->take_request(info->handle) : 0;
+        if (rc) {
+            return rc;
         }
         *ep = made.release();
         return 0;

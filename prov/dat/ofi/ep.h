@@ -62,8 +62,9 @@ class Endpoint final : public fid_ep, private soft::EndpointOwner {
     int reset();
     int take_request(fid_t request);
     int set_name(const iwarp::SocketAddress& name);
-    const iwarp::SocketAddress& name() const { return name_; }
-    const iwarp::SocketAddress& peer() const { return peer_; }
+    // Where it is connected, or would connect, from and to.
+    iwarp::SocketAddress name();
+    iwarp::SocketAddress peer();
     void set_connect_timeout(std::uint64_t timeout_us) { connect_timeout_us_ = timeout_us; }
     fi_dat_ep_status status();
     core::State state();
@@ -87,7 +88,7 @@ class Endpoint final : public fid_ep, private soft::EndpointOwner {
     bool tx_reports_all_ = true;
     bool rx_reports_all_ = true;
     bool enabled_ = false;
-    iwarp::SocketAddress name_;
+    iwarp::SocketAddress name_; // these two: guarded by the gate
     iwarp::SocketAddress peer_;
     fid_t request_ = nullptr; // what fi_accept() answers
     std::atomic<std::uint64_t> connect_timeout_us_{FI_DAT_TIMEOUT_INFINITE};

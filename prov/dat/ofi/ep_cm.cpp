@@ -32,6 +32,16 @@ core::State Endpoint::state() {
     return soft_.core().visible_state();
 }
 
+iwarp::SocketAddress Endpoint::name() {
+    const soft::GateCaller in(gate());
+    return name_;
+}
+
+iwarp::SocketAddress Endpoint::peer() {
+    const soft::GateCaller in(gate());
+    return peer_;
+}
+
 std::optional<std::chrono::microseconds> Endpoint::connect_timeout() const {
     const std::uint64_t timeout_us = connect_timeout_us_;
     constexpr std::uint64_t kLongest = std::uint64_t{1} << 50; // 35 years; a clock can count it
@@ -57,7 +67,7 @@ int Endpoint::connect(const void* address, const void* param, std::size_t size) 
     if (const int rc = read_private_data("fi_connect()", param, size, kMaxConnectionData, data)) {
         return rc;
     }
-    const iwarp::SocketAddress destination = address ? read_address(address) : peer_;
+    const iwarp::SocketAddress destination = address ? read_address(address) : peer();
     if (!destination.valid() || destination.wildcard() || destination.multicast_or_broadcast() ||
         destination.port() == 0) {
         DAT_WARN(ep_ctrl, "fi_connect(): %s is not the address and port of a host",
@@ -78,8 +88,8 @@ int Endpoint::connect(const void* address, const void* param, std::size_t size) 
                  name_.text().c_str(), unfit);
     }
     const soft::GateCaller in(gate());
-    const int rc = iwarp::connect(soft_, destination, unfit ? nullptr : &name_, data,
-                                  connect_timeout());
+    const int rc =
+        iwarp::connect(soft_, destination, unfit ? nullptr : &name_, data, connect_timeout());
     if (rc == -EISCONN) {
         log_refused("fi_connect()", soft_.core().visible_state());
     } else if (rc) {
@@ -169,6 +179,7 @@ int Endpoint::set_name(const iwarp::SocketAddress& name) {
         log_refused("fi_setname()", now);
         return -FI_EOPBADSTATE;
     }
+    const soft::GateCaller in(gate());
     name_ = name;
     return 0;
 }
@@ -189,7 +200,8 @@ int shutdown(fid_ep* ep, std::uint64_t flags) {
                  static_cast<unsigned long long>(flags));
         return -FI_EBADFLAGS;
     }
-    return no_throw([&] { return ep_of(ep).disconnect("fi_shutdown()", parameters().graceful_close); });
+    return no_throw(
+        [&] { return ep_of(ep).disconnect("fi_shutdown()", parameters().graceful_close); });
 }
 
 int set_name(fid_t f, void* address, std::size_t size) {
@@ -202,7 +214,7 @@ int set_name(fid_t f, void* address, std::size_t size) {
 }
 
 int get_name(fid_t f, void* address, std::size_t* size) {
-    const iwarp::SocketAddress& name = object_of<Endpoint, fid_ep>(f).name();
+    const iwarp::SocketAddress name = object_of<Endpoint, fid_ep>(f).name();
     return name.valid() ? give_address(name, address, size) : -FI_EADDRNOTAVAIL;
 }
 

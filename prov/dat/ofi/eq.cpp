@@ -37,7 +37,7 @@ EventQueue::~EventQueue() {
 int EventQueue::open() {
     int rc = wait_.open();
     rc = rc ? rc : signal_.open();
-    return rc ? rc : wait_.add(signal_.fd(), nullptr);
+    return rc ? rc : wait_.add(signal_.fd());
 }
 
 void EventQueue::push(Event&& event) {
@@ -84,7 +84,7 @@ int EventQueue::add_source(EventSource& source) {
         }
     }
     sources_.push_back({&source, 1});
-    const int rc = source.looked_after() ? 0 : wait_.add(source.wait_fd(), &source);
+    const int rc = wait_.add(source.wait_fd());
     if (rc) {
         sources_.pop_back();
     }
@@ -95,17 +95,27 @@ void EventQueue::remove_source(EventSource& source) {
     const std::lock_guard lock(sources_mutex_);
     const auto known = std::ranges::find(sources_, &source, &Source::source);
     if (known != sources_.end() && --known->uses == 0) {
-        if (!source.looked_after()) {
-            wait_.remove(source.wait_fd());
-        }
+        wait_.remove(source.wait_fd());
         sources_.erase(known);
     }
 }
 
+// A peer whose request is here may have finished another connection just before: that
+// comes first, as the peer had it.
 void EventQueue::progress() {
     const std::lock_guard lock(sources_mutex_);
+    progress_those_that(true);
+    progress_those_that(false);
+    for (Event& event : requests_) {
+        push(std::move(event));
+    }
+    requests_.clear();
+}
+
+void EventQueue::progress_those_that(bool announce) {
     for (const Source& known : sources_) {
-        if (wait_readable(known.source->wait_fd(), 0)) {
+        if (known.source->announces() == announce &&
+            (known.source->has_work() || wait_readable(known.source->wait_fd(), 0))) {
             known.source->progress();
         }
     }
@@ -187,7 +197,8 @@ ssize_t EventQueue::read_error(fi_eq_err_entry* entry, std::uint64_t flags) {
     error_data_ = event.data;
     if (entry->err_data && entry->err_data_size > 0) {
         entry->err_data_size = std::min(entry->err_data_size, error_data_.size());
-        std::memcpy(entry->err_data, error_data_.data(), entry->err_data_size);
+        std::copy_n(error_data_.data(), entry->err_data_size,
+                    static_cast<std::byte*>(entry->err_data));
     } else { // valid until the next error is read
         entry->err_data = error_data_.empty() ? nullptr : error_data_.data();
         entry->err_data_size = error_data_.size();
@@ -320,8 +331,9 @@ int open_eq(fid_fabric* fabric, fi_eq_attr* attr, fid_eq** eq, void* context) {
     defaults.wait_obj = FI_WAIT_UNSPEC;
     const fi_eq_attr& asked = attr ? *attr : defaults;
     if (!wait_object_offered(asked.wait_obj)) {
-        DAT_WARN(eq, "fi_eq_open(): wait_obj = %d; FI_WAIT_NONE, FI_WAIT_UNSPEC and FI_WAIT_FD are "
-                     "offered",
+        DAT_WARN(eq,
+                 "fi_eq_open(): wait_obj = %d; FI_WAIT_NONE, FI_WAIT_UNSPEC and FI_WAIT_FD are "
+                 "offered",
                  asked.wait_obj);
         return -FI_ENOSYS;
     }

@@ -27,8 +27,10 @@ class EventSource {
   public:
     virtual int wait_fd() const = 0;
     virtual void progress() = 0;
-    // A thread of the provider looks after it as well: nobody need be woken for it.
-    virtual bool looked_after() const = 0;
+    // There is something to do that no descriptor tells of.
+    virtual bool has_work() const = 0;
+    // What it brings are connection requests.
+    virtual bool announces() const = 0;
 
   protected:
     ~EventSource() = default;
@@ -70,6 +72,8 @@ class EventQueue final : public fid_eq {
 
     // Any thread, also under a gate. Takes the event; throws std::bad_alloc.
     void push(Event&& event);
+    // For a source that announces, from its progress().
+    void push_request(Event&& event) { requests_.push_back(std::move(event)); }
     // Throws away the events of an object that is being closed. Not under a gate.
     void purge(fid_t fid);
 
@@ -92,6 +96,7 @@ class EventQueue final : public fid_eq {
     };
 
     void progress();
+    void progress_those_that(bool announce);
     bool empty();
     ssize_t take(std::uint32_t* type, void* buf, std::size_t len, std::uint64_t flags);
     void pop(); // under queue_mutex_
@@ -110,6 +115,7 @@ class EventQueue final : public fid_eq {
 
     std::mutex sources_mutex_; // sources_, and their progress
     std::vector<Source> sources_;
+    std::vector<Event> requests_; // announced, to be queued at the end of progress()
 };
 
 inline EventQueue& eq_of(fid_eq* f) { return *static_cast<EventQueue*>(f); }

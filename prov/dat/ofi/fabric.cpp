@@ -19,8 +19,9 @@ namespace {
 int close(fid_t f) {
     Fabric& fabric = object_of<Fabric, fid_fabric>(f);
     if (fabric.users.count() > 0) {
-        DAT_WARN(fabric, "fi_close() of a fabric: %d of its domains, event queues and passive "
-                         "endpoints are open",
+        DAT_WARN(fabric,
+                 "fi_close() of a fabric: %d of its domains, event queues and passive "
+                 "endpoints are open",
                  fabric.users.count());
         return -FI_EBUSY;
     }
@@ -36,8 +37,9 @@ int try_wait(fid_fabric*, fid_t* fids, int count) {
         } else if (fids[i]->fclass == FI_CLASS_EQ) {
             rc = object_of<EventQueue, fid_eq>(fids[i]).try_wait();
         } else {
-            DAT_WARN(fabric, "fi_trywait(): fids[%d] is neither an event queue nor a completion "
-                             "queue",
+            DAT_WARN(fabric,
+                     "fi_trywait(): fids[%d] is neither an event queue nor a completion "
+                     "queue",
                      i);
         }
         if (rc) {

@@ -22,10 +22,9 @@ constexpr std::uint64_t kRmaDirections = FI_READ | FI_WRITE | FI_REMOTE_READ | F
 
 // One stream, in which a target handles what comes in order. Not offered is what
 // would need a read's data to be fetched before anything later is placed (WAR, SAR).
-constexpr std::uint64_t kMessageOrder = FI_ORDER_RAR | FI_ORDER_RMA_RAR | FI_ORDER_RAW |
-                                        FI_ORDER_RMA_RAW | FI_ORDER_RAS | FI_ORDER_WAW |
-                                        FI_ORDER_RMA_WAW | FI_ORDER_WAS | FI_ORDER_SAW |
-                                        FI_ORDER_SAS;
+constexpr std::uint64_t kMessageOrder =
+    FI_ORDER_RAR | FI_ORDER_RMA_RAR | FI_ORDER_RAW | FI_ORDER_RMA_RAW | FI_ORDER_RAS |
+    FI_ORDER_WAW | FI_ORDER_RMA_WAW | FI_ORDER_WAS | FI_ORDER_SAW | FI_ORDER_SAS;
 constexpr std::uint64_t kCompletionOrder = FI_ORDER_STRICT;
 
 constexpr std::size_t kEndpoints = 1U << 15;
@@ -260,7 +259,8 @@ bool agrees(const fi_info& hints, std::uint32_t version, Refusal& why) {
                                         hints.fabric_attr->prov_version, kProviderVersion)) {
         return false;
     }
-    return c.within("caps", hints.caps, kCaps, FI_TYPE_CAPS) && check_format(hints.addr_format, c) &&
+    return c.within("caps", hints.caps, kCaps, FI_TYPE_CAPS) &&
+           check_format(hints.addr_format, c) &&
            (!hints.domain_attr || check_domain(*hints.domain_attr, version, c)) &&
            (!hints.tx_attr || check_tx(*hints.tx_attr, c)) &&
            (!hints.rx_attr || check_rx(*hints.rx_attr, c));

@@ -114,8 +114,10 @@ void Search::from_every_interface(const SocketAddress& destination, std::uint16_
         routes_.push_back({source, destination, &local});
     }
     if (!known) {
-        DAT_WARN(core, "FI_DAT_IFACE=\"%s\": there is no such interface, or it is down or has no "
-                       "address", only.c_str());
+        DAT_WARN(core,
+                 "FI_DAT_IFACE=\"%s\": there is no such interface, or it is down or has no "
+                 "address",
+                 only.c_str());
     }
 }
 
@@ -133,7 +135,8 @@ int Search::towards(const std::vector<SocketAddress>& destinations, const Socket
             from(source, destination);
         }
     }
-    return routes_.empty() ? nothing("no local address leads to " + destinations.front().text()) : 0;
+    return routes_.empty() ? nothing("no local address leads to " + destinations.front().text())
+                           : 0;
 }
 
 // FI_SOURCE: node and service are where to come from or listen.
@@ -157,7 +160,8 @@ int Search::from_named_source(const char* node, const char* service) {
             from_every_interface(destination, source.port());
         }
     }
-    return routes_.empty() ? nothing(sources.front().text() + " is not an address of this host") : 0;
+    return routes_.empty() ? nothing(sources.front().text() + " is not an address of this host")
+                           : 0;
 }
 
 int Search::find_routes(const char* node, const char* service) {

@@ -26,8 +26,8 @@ inline constexpr std::size_t kMaxMessageSize = UINT32_MAX; // RFC 5041: 32-bit o
 inline constexpr std::size_t kMaxConnectionData = iwarp::kMaxPrivateData;
 
 // Operation flags that a tx_attr or rx_attr may set as the default of an endpoint.
-inline constexpr std::uint64_t kTxOpFlags = FI_INJECT | FI_COMPLETION | FI_INJECT_COMPLETE |
-                                            FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE;
+inline constexpr std::uint64_t kTxOpFlags =
+    FI_INJECT | FI_COMPLETION | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE;
 inline constexpr std::uint64_t kRxOpFlags = FI_COMPLETION;
 
 // fi_getinfo(3). One entry for each source address, the best first.
@@ -40,7 +40,7 @@ void* copy_address(const iwarp::SocketAddress& address, std::size_t& size);
 
 // Why hints do not agree with what is offered.
 struct Refusal {
-    char what[160] = ""; // which hint, its value, and what is offered
+    char what[160] = "";  // which hint, its value, and what is offered
     bool routine = false; // a question that other providers' layers always ask
 };
 // True: the attributes agree. Addresses and names are not looked at.

@@ -105,8 +105,9 @@ int check(const Domain& domain, const Asked& asked) {
         return -FI_EINVAL;
     }
     if (!domain.provider_keys() && asked.key >= soft::MrTable::kKeyLimit) {
-        DAT_WARN(mr, "fi_mr_reg*(): requested_key = 0x%llx is longer than the mr_key_size of 4 "
-                     "bytes",
+        DAT_WARN(mr,
+                 "fi_mr_reg*(): requested_key = 0x%llx is longer than the mr_key_size of 4 "
+                 "bytes",
                  static_cast<unsigned long long>(asked.key));
         return -FI_EKEYREJECTED;
     }
@@ -126,9 +127,8 @@ int add(fid_t f, const Asked& asked, fid_mr** mr, void* context) {
         soft::Region region;
         region.base = static_cast<std::byte*>(asked.range.iov_base);
         region.length = asked.range.iov_len;
-        region.address = domain.virtual_addresses()
-                             ? reinterpret_cast<std::uintptr_t>(asked.range.iov_base)
-                             : 0;
+        region.address =
+            domain.virtual_addresses() ? reinterpret_cast<std::uintptr_t>(asked.range.iov_base) : 0;
         region.zone = &domain;
         region.access = static_cast<std::uint8_t>(
             ((asked.access & FI_REMOTE_READ) != 0 ? soft::kRemoteRead : 0) |

@@ -25,6 +25,12 @@ int refuse_length(const char* call, std::size_t length, std::size_t offered) {
     return -FI_EMSGSIZE;
 }
 
+int refuse_inject(const char* call, std::size_t length, std::size_t offered) {
+    DAT_WARN(ep_data, "%s: %zu bytes to inject, at most %zu are offered (tx_attr->inject_size)",
+             call, length, offered);
+    return -FI_EINVAL;
+}
+
 int refuse_key(const char* call, std::uint64_t key) {
     DAT_WARN(ep_data, "%s: key = 0x%llx is longer than 4 bytes", call,
              static_cast<unsigned long long>(key));
@@ -90,9 +96,9 @@ template <class Path> struct Sends {
     static ssize_t send(fid_ep* ep, const void* buf, std::size_t len, void*, fi_addr_t,
                         void* context) {
         const iovec iov{const_cast<void*>(buf), len};
-        return submit<Path>("fi_send()", ep,
-                            {soft::OpCode::send, kDone, &iov, 1, len, context,
-                             ep_of(ep).tx_flags()});
+        return submit<Path>(
+            "fi_send()", ep,
+            {soft::OpCode::send, kDone, &iov, 1, len, context, ep_of(ep).tx_flags()});
     }
 
     static ssize_t sendv(fid_ep* ep, const iovec* iov, void**, std::size_t count, fi_addr_t,

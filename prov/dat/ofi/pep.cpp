@@ -202,8 +202,7 @@ int PassiveEndpoint::listen() {
         point_ = std::make_unique<core::ServicePoint>(core::ServicePoint::Kind::consumer,
                                                       static_cast<std::uint32_t>(backlog_));
         if (const int rc = listener_.listen(backlog_)) {
-            DAT_WARN(ep_ctrl, "cannot listen on %s: %s", name().text().c_str(),
-                     std::strerror(-rc));
+            DAT_WARN(ep_ctrl, "cannot listen on %s: %s", name().text().c_str(), std::strerror(-rc));
             return rc;
         }
         if (const int rc = eq_->add_source(*this)) {
@@ -248,7 +247,7 @@ void PassiveEndpoint::announce(std::unique_ptr<iwarp::ConnRequest> request) {
     event.data.assign(data.begin(), data.end());
     const fid_t handle = fabric_.add_request(std::move(request), *this);
     event.info = describe(handle, arrived).release();
-    eq_->push(std::move(event));
+    eq_->push_request(std::move(event));
 }
 
 void PassiveEndpoint::event_read() {

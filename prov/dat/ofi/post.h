@@ -61,9 +61,11 @@ inline constexpr std::uint64_t kRequestFlags = kTxOpFlags | FI_MORE | FI_FENCE;
 inline constexpr std::uint64_t kReceiveFlags = kRxOpFlags | FI_MORE;
 
 // Logged refusals, out of the way of the fast path; they return the error.
-int refuse_flags(const char* call, std::uint64_t flags, std::uint64_t offered) __attribute__((cold));
+int refuse_flags(const char* call, std::uint64_t flags, std::uint64_t offered)
+    __attribute__((cold));
 int refuse_count(const char* call, std::size_t count, std::size_t offered) __attribute__((cold));
 int refuse_length(const char* call, std::size_t length, std::size_t offered) __attribute__((cold));
+int refuse_inject(const char* call, std::size_t length, std::size_t offered) __attribute__((cold));
 int refuse_key(const char* call, std::uint64_t key) __attribute__((cold));
 int refuse_state(const char* call, Endpoint& ep) __attribute__((cold));
 
@@ -127,7 +129,7 @@ template <class Path> ssize_t submit(const char* call, fid_ep* f, const Post& po
     }
     if ((post.flags & FI_INJECT) != 0 && post.length > ep.inject_size() &&
         post.op != soft::OpCode::read) [[unlikely]] {
-        return refuse_length(call, post.length, ep.inject_size());
+        return refuse_inject(call, post.length, ep.inject_size());
     }
     if (post.key > UINT32_MAX) [[unlikely]] {
         return refuse_key(call, post.key);
@@ -135,11 +137,10 @@ template <class Path> ssize_t submit(const char* call, fid_ep* f, const Post& po
     const soft::GateCaller in(ep.gate());
     const bool reported = !post.silent && ep.tx_reported(post.flags);
     soft::Endpoint& endpoint = ep.soft();
-    const core::PostVerdict verdict =
-        Path::post(endpoint, (post.flags & FI_MORE) != 0,
-                   [&](soft::Request& request, std::uint64_t seq) {
-                       fill(request, endpoint.inline_area(seq), post, reported);
-                   });
+    const core::PostVerdict verdict = Path::post(
+        endpoint, (post.flags & FI_MORE) != 0, [&](soft::Request& request, std::uint64_t seq) {
+            fill(request, endpoint.inline_area(seq), post, reported);
+        });
     if (verdict == core::PostVerdict::refused) [[unlikely]] {
         return refuse_state(call, ep);
     }

@@ -99,7 +99,8 @@ void read_number(const char* name, const char* unit, std::uint64_t least, Number
     const bool digits = *text >= '0' && *text <= '9' && *end == '\0';
     const auto most = static_cast<unsigned long long>(std::numeric_limits<int>::max());
     if (!digits || errno != 0 || number < least || number > most) {
-        DAT_WARN(core, "FI_DAT_%s=\"%s\" is ignored: it has to be a whole number of %s from %llu to %llu",
+        DAT_WARN(core,
+                 "FI_DAT_%s=\"%s\" is ignored: it has to be a whole number of %s from %llu to %llu",
                  name, text, unit, static_cast<unsigned long long>(least), most);
         return;
     }

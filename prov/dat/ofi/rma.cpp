@@ -15,8 +15,9 @@ int check_remote(const char* call, const fi_msg_rma& msg, std::size_t length) {
     if (msg.rma_iov_count == 1 && msg.rma_iov[0].len == length) [[likely]] {
         return 0;
     }
-    DAT_WARN(ep_data, "%s: %zu remote ranges of %zu bytes, %zu local bytes; one remote range of "
-                      "the same length is offered",
+    DAT_WARN(ep_data,
+             "%s: %zu remote ranges of %zu bytes, %zu local bytes; one remote range of "
+             "the same length is offered",
              call, msg.rma_iov_count, msg.rma_iov_count > 0 ? msg.rma_iov[0].len : 0, length);
     return -FI_EINVAL;
 }
@@ -24,8 +25,7 @@ int check_remote(const char* call, const fi_msg_rma& msg, std::size_t length) {
 // The calls over one Path.
 template <class Path> struct Rma {
     template <soft::OpCode Op>
-    static constexpr std::uint64_t kDone =
-        FI_RMA | (Op == soft::OpCode::read ? FI_READ : FI_WRITE);
+    static constexpr std::uint64_t kDone = FI_RMA | (Op == soft::OpCode::read ? FI_READ : FI_WRITE);
 
     template <soft::OpCode Op>
     static ssize_t vector(const char* call, fid_ep* ep, const iovec* iov, std::size_t count,

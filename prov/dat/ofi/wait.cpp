@@ -3,8 +3,6 @@
 // See wait.h. May include: std, system headers.
 #include "ofi/wait.h"
 
-#include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
@@ -47,25 +45,13 @@ int WaitSet::open() {
     return fd_ < 0 ? -errno : 0;
 }
 
-int WaitSet::add(int fd, void* tag) {
+int WaitSet::add(int fd) {
     epoll_event event{};
     event.events = EPOLLIN;
-    event.data.ptr = tag;
     return epoll_ctl(fd_, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
 }
 
 void WaitSet::remove(int fd) { epoll_ctl(fd_, EPOLL_CTL_DEL, fd, nullptr); }
-
-std::size_t WaitSet::ready(std::span<void*> tags) const {
-    std::array<epoll_event, 16> events;
-    const std::size_t room = std::min(events.size(), tags.size());
-    const int n = epoll_wait(fd_, events.data(), static_cast<int>(room), 0);
-    const auto count = n > 0 ? static_cast<std::size_t>(n) : 0;
-    for (std::size_t i = 0; i < count; ++i) {
-        tags[i] = events[i].data.ptr;
-    }
-    return count;
-}
 
 bool wait_readable(int fd, int timeout_ms) {
     using Clock = std::chrono::steady_clock;

@@ -4,9 +4,6 @@
 #ifndef DAT_OFI_WAIT_H
 #define DAT_OFI_WAIT_H
 
-#include <cstddef>
-#include <span>
-
 namespace dat::ofi {
 
 // A descriptor that is readable from raise() until clear(). Any thread.
@@ -36,10 +33,8 @@ class WaitSet {
 
     int open(); // 0 or -errno
     int fd() const { return fd_; }
-    int add(int fd, void* tag); // 0 or -errno
+    int add(int fd); // 0 or -errno
     void remove(int fd);
-    // Tags of what is readable now; returns how many.
-    std::size_t ready(std::span<void*> tags) const;
 
   private:
     int fd_ = -1;

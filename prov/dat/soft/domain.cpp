@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstring>
 #include <poll.h>
+#include <sys/epoll.h>
 
 namespace dat::soft {
 
@@ -27,9 +28,20 @@ Domain::~Domain() {
     }
     lingerers_.clear();
     dismissed_.clear();
+    if (opened_) {
+        reactor_.remove(handshakes_.fd(), *this);
+    }
 }
 
-int Domain::open() { return reactor_.open(); }
+int Domain::open() {
+    int error = reactor_.open();
+    error = error ? error : handshakes_.open();
+    error = error ? error : reactor_.add(handshakes_.fd(), EPOLLIN, *this);
+    opened_ = error == 0;
+    return error;
+}
+
+void Domain::ready(std::uint32_t) { handshakes_.run(); }
 
 void Domain::need_progress() {
     if (!wants_thread_ || thread_) {
@@ -53,11 +65,18 @@ void Domain::progress_as_outsider() {
     run_once();
 }
 
+void Domain::progress_handshakes_as_outsider() {
+    const GateOutsider inside(gate_);
+    handshakes_.run();
+    bury();
+}
+
 // Links that were busy lately are read without asking the kernel which have
 // something; the others are asked for now and then, or when all are at rest.
 void Domain::run_once() {
     constexpr std::uint32_t kReactorPeriod = 32;
     if (!pushes_.empty()) {
+        put_off_.store(false, std::memory_order_relaxed);
         pushing_.swap(pushes_);
         for (std::size_t i = 0; i < pushing_.size(); ++i) {
             if (pushing_[i]) {

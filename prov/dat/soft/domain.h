@@ -31,7 +31,7 @@ class Lingerer {
     virtual ~Lingerer() = default;
 };
 
-class Domain {
+class Domain : private Pollable {
   public:
     struct Options {
         bool shared = true;          // FI_THREAD_SAFE: several callers at once
@@ -50,7 +50,11 @@ class Domain {
     int open();
 
     Gate& gate() { return gate_; }
+    // Of connections. What it holds is moved by progress() alone.
     Reactor& reactor() { return reactor_; }
+    // Of connections that are being made. Whoever waits for connection events may
+    // move these, and be woken by them, without touching the path of data.
+    Reactor& handshakes() { return handshakes_; }
     MrTable& regions() { return regions_; }
     const Settings& settings() const { return settings_; }
 
@@ -59,10 +63,16 @@ class Domain {
     void progress();
     // The same from a thread that is not the application's caller; takes the gate.
     void progress_as_outsider();
+    // The same for handshakes() alone.
+    void progress_handshakes_as_outsider();
     // Readable when progress() has something to do. For poll(2) and epoll(7).
     int wait_fd() const { return reactor_.fd(); }
-    // A thread of the application sleeps on wait_fd() and will call progress():
-    // the progress thread stays away meanwhile. Not under the gate.
+    int handshakes_fd() const { return handshakes_.fd(); }
+    // Posts wait for a progress() that no descriptor will call for. Any thread.
+    bool has_put_off() const { return put_off_.load(std::memory_order_relaxed); }
+    // A thread of the application is about to sleep on wait_fd() and will call
+    // progress(): the progress thread stays away meanwhile. Not under the gate, and
+    // before the last progress() that finds nothing.
     void sleeper_begins() { sleepers_.fetch_add(1, std::memory_order_relaxed); }
     void sleeper_ends() { sleepers_.fetch_sub(1, std::memory_order_relaxed); }
     // Starts the progress thread if this domain has one and it does not run yet.
@@ -76,8 +86,17 @@ class Domain {
     bool is_hot(const Link& link) const;
     // Changes with each progress().
     std::uint64_t round() const { return rounds_; }
+    // Whether somebody will call progress() soon, so that a send may wait for it: not
+    // while the application sleeps or is away, and the progress thread sleeps too.
+    bool is_attended() const {
+        return !unattended_.load(std::memory_order_relaxed) &&
+               sleepers_.load(std::memory_order_relaxed) == 0;
+    }
     // push() is called for it at the next progress().
-    void push_later(Link& link) { pushes_.push_back(&link); }
+    void push_later(Link& link) {
+        pushes_.push_back(&link);
+        put_off_.store(true, std::memory_order_relaxed);
+    }
     // No call reaches it from here any more; destroyed when the gate is next left
     // in progress(), or with the domain.
     void retire(std::unique_ptr<Link> link);
@@ -96,11 +115,14 @@ class Domain {
     friend class ProgressThread;
     static constexpr std::size_t kHotLinks = 8;
 
+    void ready(std::uint32_t events) override; // handshakes_ has something
     void run_once();
     void bury();
 
     Gate gate_;
     Reactor reactor_;
+    Reactor handshakes_; // in reactor_ as well
+    bool opened_ = false;
     MrTable regions_;
     const Settings settings_;
     const bool wants_thread_;
@@ -119,6 +141,8 @@ class Domain {
 
     std::atomic<std::uint64_t> polls_{0}; // progress() calls of the application
     std::atomic<int> sleepers_{0};
+    std::atomic<bool> put_off_{false};    // pushes_ is not empty
+    std::atomic<bool> unattended_{false}; // the progress thread has taken over
     std::unique_ptr<ProgressThread> thread_;
 };
 

@@ -30,7 +30,7 @@ bool Endpoint::begin_connect(std::optional<std::chrono::microseconds> timeout) {
         return false;
     }
     if (timeout) {
-        domain_.reactor().arm(*this, *timeout);
+        domain_.handshakes().arm(*this, *timeout);
     }
     domain_.need_progress();
     return true;
@@ -99,7 +99,7 @@ void Endpoint::established(core::Attempt of, Stimulus stimulus, std::unique_ptr<
         domain_.retire(std::move(link));
         return;
     }
-    domain_.reactor().disarm(*this);
+    domain_.handshakes().disarm(*this);
     domain_.retire(std::move(handshake_));
     link_ = std::move(link);
     owner_.link_ready(*link_);
@@ -145,7 +145,7 @@ void Endpoint::request_failed(std::uint64_t seq, DtoStatus status, core::Reason 
 // Nothing of the attempt reaches this endpoint any more, and nobody holds a buffer
 // of the application.
 void Endpoint::let_go(Parting parting) {
-    domain_.reactor().disarm(*this);
+    domain_.handshakes().disarm(*this);
     starved_ = false;
     if (link_) {
         link_->part(parting);

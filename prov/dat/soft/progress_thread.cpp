@@ -68,8 +68,15 @@ void ProgressThread::run() {
 }
 
 // Looks after the domain until the application is back or the thread has to end.
+// From here on nothing is put off for a poll that may not come; what was, goes out.
 void ProgressThread::take_over() {
-    domain_.progress_as_outsider(); // what was put off for the next poll
+    domain_.unattended_.store(true, std::memory_order_relaxed);
+    domain_.progress_as_outsider();
+    watch();
+    domain_.unattended_.store(false, std::memory_order_relaxed);
+}
+
+void ProgressThread::watch() {
     bool in_charge = false;
     for (;;) {
         std::array<pollfd, 2> fds{{{domain_.wait_fd(), POLLIN, 0}, {stop_fd_, POLLIN, 0}}};

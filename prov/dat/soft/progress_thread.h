@@ -36,6 +36,7 @@ class ProgressThread {
     bool application_is_there() const;
     bool stopped(std::chrono::milliseconds wait) const;
     void take_over();
+    void watch();
 
     Domain& domain_;
     int stop_fd_ = -1; // an eventfd, readable when the thread has to end

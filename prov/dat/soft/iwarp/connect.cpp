@@ -50,9 +50,9 @@ class TcpHandshake : public soft::Handshake, protected soft::Pollable, protected
 
   protected:
     int watch(std::uint32_t events) {
-        const int error = watched_ ? 0 : domain_.reactor().add(socket_.fd(), events, *this);
+        const int error = watched_ ? 0 : domain_.handshakes().add(socket_.fd(), events, *this);
         if (watched_) {
-            domain_.reactor().modify(socket_.fd(), events, *this);
+            domain_.handshakes().modify(socket_.fd(), events, *this);
         }
         watched_ = watched_ || error == 0;
         return error;
@@ -60,9 +60,9 @@ class TcpHandshake : public soft::Handshake, protected soft::Pollable, protected
 
     // Takes the socket out of the reactor; with it goes every call to this object.
     Socket detach() {
-        domain_.reactor().disarm(*this);
+        domain_.handshakes().disarm(*this);
         if (watched_) {
-            domain_.reactor().remove(socket_.fd(), *this);
+            domain_.handshakes().remove(socket_.fd(), *this);
             watched_ = false;
         }
         return std::move(socket_);
@@ -75,7 +75,7 @@ class TcpHandshake : public soft::Handshake, protected soft::Pollable, protected
     // Reports `stimulus` from the reactor, after the caller's call has returned.
     void fail_soon(Stimulus stimulus, Reason reason) {
         pending_ = {stimulus, reason};
-        domain_.reactor().arm(*this, soft::Clock::now());
+        domain_.handshakes().arm(*this, soft::Clock::now());
     }
     bool fails_soon() const { return pending_.reason != Reason::none; }
     void fail_now() { fail(pending_.stimulus, pending_.reason); }
@@ -232,7 +232,7 @@ class Initiator final : public TcpHandshake {
         in_ += static_cast<std::size_t>(n);
         // Once begun, the rest of the reply has a limit (U-65).
         if (!armed()) {
-            domain_.reactor().arm(*this, domain_.settings().handshake_limit);
+            domain_.handshakes().arm(*this, domain_.settings().handshake_limit);
         }
         judge(parse_mpa_frame(MpaKind::reply, {buffer_.data(), in_}));
     }
@@ -298,7 +298,7 @@ class Responder final : public TcpHandshake {
         if (gone() || watch(EPOLLOUT) != 0) {
             return fail_soon(Stimulus::handshake_failed, Reason::peer_closed);
         }
-        domain_.reactor().arm(*this, domain_.settings().handshake_limit);
+        domain_.handshakes().arm(*this, domain_.settings().handshake_limit);
         reply_now();
     }
 

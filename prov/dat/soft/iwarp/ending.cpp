@@ -52,6 +52,9 @@ DtoStatus status_of(TerminateCode code) {
 // The peer's stream ended in order (U-2): between frames it is a disconnect, but
 // messages that came before it and still wait for a receive come first (U-9 b).
 void Link::stream_ended() {
+    if (send_failed_ && sender_.error() != EPIPE && sender_.error() != ECONNRESET) {
+        return stream_failed(sender_.error()); // the send took the error from the socket
+    }
     peer_ended_ = true;
     if (receiver_.inside_frame()) {
         return endpoint_.over(Stimulus::broken, Reason::end_in_frame, Parting::clean);
@@ -117,6 +120,9 @@ void Link::faulted() {
                                         Parting::clean, code);
     }
     DAT_INFO(ep_ctrl, "a connection is broken: %s (Terminate 0x%04x)", fault.what, code);
+    if (receiver_.awake()) {
+        sender_.release();
+    }
     sender_.note_placed(receiver_.placed());
     sender_.push(socket_.fd()); // responses to earlier reads come before the Terminate
     sender_.terminate(fault.code, {fault.header.data(), fault.header_size}, fault.ulpdu_size);
@@ -135,7 +141,7 @@ void Link::source_gone() {
 void Link::drain() {
     draining_ = true;
     watch_on();
-    check_drained();
+    push(); // what was put off; and looks whether all is done
 }
 
 // Requests are complete and everything is out: say goodbye; the peer's end, which it

@@ -61,6 +61,9 @@ void Sender::add_payload(Batch& batch, std::byte* header, std::size_t header_siz
 
 void Sender::frame_request(Cursor& at, Batch& batch) {
     const soft::Request& request = endpoint_.request(at.seq);
+    if (at.confirming) {
+        return frame_read(at, batch, request);
+    }
     switch (request.op) {
     case soft::OpCode::send:
     case soft::OpCode::send_invalidate:
@@ -122,24 +125,28 @@ void Sender::frame_write(Cursor& at, Batch& batch, const soft::Request& request)
 }
 
 // The response is matched with the oldest read, so the sink's steering tag names
-// nothing; it differs from read to read, to tell a stray response.
+// nothing; it differs from read to read, to tell a stray response. The read behind a
+// request that is to be confirmed asks for nothing.
 void Sender::frame_read(Cursor& at, Batch& batch, const soft::Request& request) {
     UntaggedSegment segment;
     segment.opcode = Opcode::read_request;
     segment.queue = kQueueReadRequest;
     segment.msn = at.read_msn++;
     ReadRequest read;
-    read.sink_stag = sink_key_ ^ at.read_tail;
+    read.sink_stag = sink_stag_of(at.read_tail);
     read.sink_to = 0;
-    read.size = static_cast<std::uint32_t>(request.length);
-    read.source_stag = request.remote_key;
-    read.source_to = request.remote_address;
+    if (!at.confirming) {
+        read.size = static_cast<std::uint32_t>(request.length);
+        read.source_stag = request.remote_key;
+        read.source_to = request.remote_address;
+    }
     std::byte* header = batch.scratch;
     write_read_request(write_fpdu_header(header, kReadRequestSize, segment), read);
     batch.scratch = finish_fpdu(header, crc_);
     batch.add(header, static_cast<std::size_t>(batch.scratch - header));
     ++at.read_tail;
-    step(at, request, 0);
+    ++at.seq;
+    at.confirming = false;
 }
 
 // The region is looked up for each frame: it may have been closed since.

@@ -76,6 +76,7 @@ bool Linger::discard() {
 
 void Linger::ready(std::uint32_t) {
     if (work()) {
+        domain_.reactor().disarm(*this); // it may have expired as well
         domain_.dismiss(*this);
     }
 }

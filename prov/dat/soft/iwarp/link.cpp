@@ -72,6 +72,12 @@ void Link::poll() {
 }
 
 void Link::ready(std::uint32_t events) {
+    if (end_waits_ && (events & (EPOLLHUP | EPOLLERR)) != 0) {
+        // Known already, and reported for as long as it is watched for.
+        domain_.reactor().remove(socket_.fd(), *this);
+        watched_ = false;
+        return;
+    }
     if (stopped_ && (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) {
         peer_is_gone();
     } else if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0 && !stopped_) {
@@ -97,6 +103,9 @@ void Link::update_interest() {
 
 void Link::push() {
     put_off_ = false;
+    if (said_goodbye_ || send_failed_) {
+        return; // what the peer still asks for is never answered
+    }
     const Sender::Result result = sender_.push(socket_.fd());
     if (over_) {
         return;
@@ -110,13 +119,7 @@ void Link::push() {
                                         Reason::dto_error, Parting::clean);
     }
     if (result == Sender::Result::dead) {
-        // What the peer sent before it went comes first (U-2): reading finds the end.
-        if (!peer_ended_ && !stopped_) {
-            receive();
-        } else if (!over_) {
-            endpoint_.over(Stimulus::peer_disconnected, Reason::peer_reset, Parting::abandon);
-        }
-        return;
+        return send_failed();
     }
     const bool blocked = result == Sender::Result::blocked;
     if (blocked != blocked_) {
@@ -129,6 +132,20 @@ void Link::push() {
     if (draining_) {
         check_drained();
     }
+}
+
+// What the peer sent before it went comes first (U-2): reading finds the end.
+void Link::send_failed() {
+    send_failed_ = true;
+    blocked_ = false;
+    update_interest();
+    if (peer_ended_) {
+        return; // what it sent still waits for receives
+    }
+    if (stopped_) {
+        return peer_is_gone();
+    }
+    receive();
 }
 
 // --- receiving ---

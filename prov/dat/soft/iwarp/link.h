@@ -26,6 +26,8 @@ class Link final : public soft::Link, private soft::Pollable {
     Link(soft::Endpoint& endpoint, Socket socket, const Parameters& parameters);
     ~Link() override;
 
+    // The address and port of this side. A system call.
+    SocketAddress local() const { return socket_.local(); }
     // Bytes that the handshake read behind its own. Before start().
     void received_early(std::span<const std::byte> bytes) { receiver_.early(bytes); }
 
@@ -37,13 +39,18 @@ class Link final : public soft::Link, private soft::Pollable {
             return; // the reactor says when there is room
         }
         const bool small = endpoint_.request(seq).length <= kSmall;
-        if (more || (small && sent_in_ == domain_.round())) {
+        const bool next = sent_in_ == domain_.round();
+        if (more || (small && next && domain_.is_attended())) {
             put_off();
         } else {
             sent_in_ = domain_.round();
             push();
         }
     }
+
+    // FI_DELIVERY_COMPLETE can be kept: between `dat` peers always, towards another by
+    // a read behind the request, where it serves any (U-61).
+    bool confirms_delivery() const { return sender_.confirms_delivery(); }
 
     void start() override;
     void poll() override;
@@ -64,6 +71,7 @@ class Link final : public soft::Link, private soft::Pollable {
     void ready(std::uint32_t events) override;
     void put_off();
     void update_interest();
+    void send_failed();
     void receive();
     bool read_once();
     void after_receiving();
@@ -100,6 +108,7 @@ class Link final : public soft::Link, private soft::Pollable {
     bool end_waits_ = false;     // but messages before it wait for receives
     bool draining_ = false;
     bool said_goodbye_ = false; // writing is shut down
+    bool send_failed_ = false;  // and so will every send
     std::uint64_t received_bytes_ = 0;
     // For the limits: when something last moved, and what had moved by then.
     soft::Clock::time_point moved_at_{};

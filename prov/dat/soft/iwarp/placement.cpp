@@ -129,7 +129,7 @@ bool Receiver::open_response() {
     if (payload_size_ > 0 && segment_.to != response_bytes_) {
         return fail(TerminateCode::ddp_tagged_base_bounds, "a read response at another offset");
     }
-    const std::uint64_t wanted = endpoint_.request(sender_.oldest_read()).length;
+    const std::uint64_t wanted = sender_.oldest_read_size();
     const std::uint64_t end = response_bytes_ + payload_size_;
     if (end > wanted || segment_.last != (end == wanted)) {
         return fail(TerminateCode::ddp_tagged_base_bounds, "a read response of another length");

@@ -61,7 +61,7 @@ class Receiver {
     // The stream is inside a frame.
     bool inside_frame() const { return !frame_.empty() || placing_ || skip_ > 0; }
     // More is staged than may be: do not read.
-    bool full() const { return staged_bytes_ >= domain_.settings().unexpected_bytes; }
+    bool full() const { return staged_bytes_ > domain_.settings().unexpected_bytes; }
     // Whole messages wait for a receive.
     bool has_unreceived() const { return !staged_.empty() && staged_.front().whole; }
 

@@ -14,9 +14,18 @@
 
 namespace dat::iwarp {
 
+namespace {
+
+// The socket cannot take anything now, but will.
+bool passes(int error) {
+    return error == EAGAIN || error == EINTR || error == ENOBUFS || error == ENOMEM;
+}
+
+} // namespace
+
 Sender::Sender(soft::Endpoint& endpoint, const LinkParameters& parameters)
     : endpoint_(endpoint), domain_(endpoint.domain()), dat_peer_(parameters.dat_peer),
-      crc_(parameters.crc), held_(parameters.hold),
+      crc_(parameters.crc), ord_(parameters.ord), held_(parameters.hold),
       confirm_next_(endpoint.core().requests().next()),
       reads_(std::max<std::uint16_t>(parameters.ord, 1)),
       sink_key_(static_cast<std::uint32_t>(soft::random_bits())),
@@ -153,19 +162,31 @@ bool Sender::request_ready(const Cursor& at) {
         return false;
     }
     const soft::Request& request = endpoint_.request(at.seq);
-    const std::uint32_t reads = at.read_tail - read_head_;
-    if (request.op == soft::OpCode::read && reads >= reads_.size()) {
+    const std::uint64_t reads = at.read_tail - read_head_;
+    if ((request.op == soft::OpCode::read || at.confirming) && reads >= ord_) {
         return false;
     }
-    return !request.fence || at.offset > 0 || reads == 0;
+    return !request.fence || at.offset > 0 || at.confirming || reads == 0;
+}
+
+// U-61, of a send or write: a peer that is not `dat` sends no acknowledgements. That
+// it has placed a request is known when it answers a read, of nothing, behind it.
+bool Sender::needs_read(const soft::Request& request) const {
+    return !dat_peer_ && request.level == soft::Level::delivered;
+}
+
+std::uint64_t Sender::oldest_read_size() const {
+    const soft::Request& request = endpoint_.request(oldest_read());
+    return request.op == soft::OpCode::read ? request.length : 0;
 }
 
 // `framed` more bytes of the request are in frames.
 void Sender::step(Cursor& at, const soft::Request& request, std::size_t framed) {
     at.offset += framed;
-    if (at.offset == request.length || request.op == soft::OpCode::read) {
-        ++at.seq;
+    if (at.offset == request.length) {
         at.offset = 0;
+        at.confirming = needs_read(request);
+        at.seq += at.confirming ? 0 : 1;
     }
 }
 
@@ -174,13 +195,13 @@ void Sender::commit(const Cursor& after) {
     const Cursor before = std::exchange(cursor_, after);
     for (std::uint64_t seq = before.seq; seq != after.seq; ++seq) {
         soft::Request& request = endpoint_.request(seq);
-        if (request.op == soft::OpCode::read) {
+        if (request.op == soft::OpCode::read || needs_read(request)) {
             reads_[before.read_tail % reads_.size()] = seq;
-        } else {
-            request.ordinal = after.ordinal;
-            if (request.level == soft::Level::taken) {
-                endpoint_.finish_request(seq, core::DtoStatus::success);
-            }
+            continue;
+        }
+        request.ordinal = after.ordinal;
+        if (request.level == soft::Level::taken || !dat_peer_) {
+            endpoint_.finish_request(seq, core::DtoStatus::success);
         }
     }
 }
@@ -191,7 +212,7 @@ Sender::Result Sender::write_rest(int fd) {
                                  MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n < 0) {
             error_ = errno;
-            return error_ == EAGAIN || error_ == EINTR ? Result::blocked : Result::dead;
+            return passes(error_) ? Result::blocked : Result::dead;
         }
         rest_done_ += static_cast<std::size_t>(n);
         bytes_sent_ += static_cast<std::size_t>(n);
@@ -214,7 +235,7 @@ Sender::Result Sender::write_batch(int fd, Batch& batch) {
     const ssize_t n = ::sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n < 0) {
         error_ = errno;
-        return error_ == EAGAIN || error_ == EINTR ? Result::blocked : Result::dead;
+        return passes(error_) ? Result::blocked : Result::dead;
     }
     const auto taken = static_cast<std::size_t>(n);
     bytes_sent_ += taken;

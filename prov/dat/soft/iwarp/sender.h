@@ -71,13 +71,17 @@ class Sender {
     // A read request came in: its response is queued. False: more than were agreed.
     bool respond(const ReadRequest& request);
 
+    bool confirms_delivery() const { return dat_peer_ || ord_ > 0; }
+
     // The oldest read that waits for its response. Precondition: reading().
     bool reading() const { return read_head_ != cursor_.read_tail; }
     std::uint64_t oldest_read() const { return reads_[read_head_ % reads_.size()]; }
+    // How many bytes it asked for.
+    std::uint64_t oldest_read_size() const;
     // Its response is whole.
     void read_done() { ++read_head_; }
     // The steering tag under which its response is asked for.
-    std::uint32_t sink_stag() const { return sink_key_ ^ read_head_; }
+    std::uint32_t sink_stag() const { return sink_stag_of(read_head_); }
 
     // Appends an acknowledgement of what was placed if one is due, and a Terminate:
     // nothing is framed after it.
@@ -97,10 +101,11 @@ class Sender {
         std::uint32_t read_msn = 1;
         std::uint32_t ack_msn = 1;
         std::uint32_t ordinal = 0;   // of the last send or write framed
-        std::uint32_t read_tail = 0; // reads framed in all
-        std::uint32_t response = 0;  // responses framed in all
+        std::uint64_t read_tail = 0; // reads framed in all
+        std::uint64_t response = 0;  // responses framed in all
         std::uint32_t response_offset = 0;
         bool rtr_due = false;
+        bool confirming = false; // the request is framed, the read behind it is not
         bool ack_due = false;
         bool responses_turn = false;
     };
@@ -131,12 +136,17 @@ class Sender {
         std::uint64_t source_to;
     };
 
+    // By the number of the read: it differs from one to the next.
+    std::uint32_t sink_stag_of(std::uint64_t read) const {
+        return sink_key_ ^ static_cast<std::uint32_t>(read);
+    }
     bool frame_next(Cursor& at, Batch& batch);
     bool request_ready(const Cursor& at);
     void frame_request(Cursor& at, Batch& batch);
     void frame_send(Cursor& at, Batch& batch, const soft::Request& request);
     void frame_write(Cursor& at, Batch& batch, const soft::Request& request);
     void frame_read(Cursor& at, Batch& batch, const soft::Request& request);
+    bool needs_read(const soft::Request& request) const;
     bool frame_response(Cursor& at, Batch& batch);
     void frame_ack(Cursor& at, Batch& batch);
     void frame_rtr(Cursor& at, Batch& batch);
@@ -152,6 +162,7 @@ class Sender {
     soft::Domain& domain_;
     const bool dat_peer_;
     const bool crc_;
+    const std::uint16_t ord_;
     bool held_;
     bool ended_ = false; // a Terminate is the last frame
     std::size_t max_payload_tagged_ = 0;
@@ -161,10 +172,10 @@ class Sender {
     std::size_t rest_done_ = 0;
     std::uint32_t ack_count_ = 0;
     std::uint64_t confirm_next_ = 0;   // the oldest request that may wait for the peer
-    std::uint32_t read_head_ = 0;      // reads answered in all
+    std::uint64_t read_head_ = 0;      // reads answered in all
     std::vector<std::uint64_t> reads_; // their requests, by number modulo ord
     const std::uint32_t sink_key_;
-    std::uint32_t response_tail_ = 0; // responses queued in all
+    std::uint64_t response_tail_ = 0; // responses queued in all
     std::vector<Response> responses_; // by number modulo ird
     std::uint64_t bytes_sent_ = 0;
     int error_ = 0;

@@ -1,0 +1,459 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// Fuzz target: a connection under attack, from the accepted request to its end: the
+// real endpoint, handshake and link, on a socket pair in one thread. The input is a
+// script: an octet of what was agreed, one of the handshake, then steps. Most bytes
+// make a right step, so that the faults among them come late and deep.
+//
+// What must hold: no byte outside of what an operation or a registration names
+// changes; nothing changes behind its completion or its close; each operation
+// completes once; at most one event ends the connection, and nothing comes behind;
+// what is staged is bounded; what this side sends is right; and as long as the peer
+// is right, each message is the one that was sent.
+// May include: soft, core, system headers.
+#include "../unit/soft_harness.h"
+#include "hostile_peer.h"
+
+#include "soft/iwarp/connect.h"
+#include "soft/iwarp/link.h"
+
+#include <cstring>
+#include <memory>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+using namespace dat::iwarp;
+using dat::core::DtoStatus;
+using dat::core::PostVerdict;
+using dat::soft::OpCode;
+using fuzz::Bytes;
+using fuzz::HostilePeer;
+using fuzz::Input;
+
+namespace {
+
+// Memory between guards.
+class Block {
+  public:
+    Block(std::size_t size, unsigned fill) : all_(size + 2 * kGuard, kPaint) {
+        std::fill_n(all_.begin() + kGuard, size, static_cast<std::byte>(fill));
+    }
+    std::span<std::byte> body() {
+        return std::span(all_).subspan(kGuard, all_.size() - 2 * kGuard);
+    }
+    bool intact() const {
+        const auto painted = [](std::byte b) { return b == kPaint; };
+        return std::all_of(all_.begin(), all_.begin() + kGuard, painted) &&
+               std::all_of(all_.end() - kGuard, all_.end(), painted);
+    }
+    // From here on the body stays as it is.
+    void freeze() { frozen_ = all_; }
+    void thaw() { frozen_.clear(); }
+    void check() const {
+        FUZZ_CHECK(intact());
+        FUZZ_CHECK(frozen_.empty() || std::memcmp(frozen_.data(), all_.data(), all_.size()) == 0);
+    }
+
+  private:
+    static constexpr std::ptrdiff_t kGuard = 64;
+    static constexpr std::byte kPaint{0xa5};
+    Bytes all_;
+    Bytes frozen_;
+};
+
+struct Region {
+    std::uint32_t key;
+    std::uint64_t address;
+    const void* zone;
+    std::uint8_t access;
+    std::size_t size;
+};
+
+constexpr int kOtherZone = 0;
+const Region kRegions[] = {
+    {0x100, 0x1000, &soft_test::Side::zone, dat::soft::kRemoteRead | dat::soft::kRemoteWrite, 4096},
+    {0x101, 0x1000, &soft_test::Side::zone, dat::soft::kRemoteRead, 512},
+    {0x102, 0, &soft_test::Side::zone, dat::soft::kRemoteWrite | dat::soft::kRemoteInvalidate, 777},
+    {0x103, 0x1000, &kOtherZone, dat::soft::kRemoteRead | dat::soft::kRemoteWrite, 512},
+    {0x104, ~std::uint64_t{0} - 70'000, &soft_test::Side::zone,
+     dat::soft::kRemoteRead | dat::soft::kRemoteWrite, 70'000},
+};
+
+struct Operation {
+    Block block;
+    bool is_read;
+    bool done = false;
+};
+
+dat::soft::Domain::Options options(bool patient) {
+    auto o = soft_test::options();
+    o.settings.crc = dat::soft::Crc::off;
+    o.settings.keepalive = std::chrono::seconds(0);
+    if (!patient) {
+        o.settings.rnr_limit = std::chrono::seconds(0);
+        o.settings.unexpected_bytes = 256;
+    }
+    return o;
+}
+
+// Domains outlive the inputs, as they outlive connections.
+dat::soft::Domain& domain(bool patient) {
+    static soft_test::Domain one(options(true));
+    static soft_test::Domain other(options(false));
+    return patient ? one : other;
+}
+
+class World {
+  public:
+    World(std::uint8_t agreed, std::uint8_t handshake, const std::array<int, 2>& fds)
+        : domain_(domain((agreed & 0x40) == 0)), link_fd_(fds[0]), peer_(fds[1]) {
+        for (const Region& region : kRegions) {
+            memory_.emplace_back(region.size, 0x11);
+            memory_.back().freeze();
+            open_region(memory_.size() - 1);
+        }
+        begin(agreed, handshake);
+    }
+
+    void step(Input& input);
+    void finish();
+
+  private:
+    static constexpr dat::soft::Endpoint::Limits kLimits{16, 16};
+
+    void begin(std::uint8_t agreed, std::uint8_t handshake);
+    void accept(std::uint8_t agreed, std::uint8_t handshake);
+    void establish(std::uint8_t agreed);
+    void open_region(std::size_t i);
+    void close_region(std::size_t i);
+    void progress(int times);
+    void collect();
+    void received(const dat::core::Completion& completion, Operation& receive);
+    void check_staged();
+    void post_receive(std::size_t size);
+    void post_request(OpCode op, std::size_t size, std::uint8_t flags);
+    void peer_send(Input& input);
+    void peer_write(Input& input);
+    void peer_read(Input& input);
+
+    bool linked() { return side_.endpoint.link() != nullptr; }
+
+    dat::soft::Domain& domain_;
+    int link_fd_;
+    HostilePeer peer_;
+    std::vector<Block> memory_;
+    std::vector<bool> open_ = std::vector<bool>(std::size(kRegions));
+    std::vector<std::unique_ptr<Operation>> receives_;
+    std::vector<std::unique_ptr<Operation>> requests_;
+    std::size_t received_ = 0; // receives completed by a message
+    std::size_t reads_ = 0;    // reads completed by a response
+    soft_test::Side side_{domain_, kLimits};
+};
+
+// --- the beginning ---
+
+void World::begin(std::uint8_t agreed, std::uint8_t handshake) {
+    if ((agreed & 1) != 0) {
+        establish(agreed);
+    } else {
+        accept(agreed, handshake);
+    }
+    peer_.listen();
+    if ((handshake & 0x80) == 0 && (agreed & 1) == 0) { // what most peers do first
+        peer_.write(0, 0, 0, true, false);
+        peer_.deliver(peer_.queued());
+        progress(4);
+    }
+}
+
+// The responder, as a listener makes it.
+void World::accept(std::uint8_t agreed, std::uint8_t handshake) {
+    MpaFrame frame;
+    frame.from_dat = (agreed & 2) != 0;
+    frame.crc = (agreed & 4) != 0;
+    if ((agreed & 8) != 0) {
+        frame.revision = kMpaRevision2;
+        frame.enhanced = MpaEnhanced{.ird = static_cast<std::uint16_t>(handshake & 3),
+                                     .ord = static_cast<std::uint16_t>((handshake >> 2) & 3),
+                                     .peer_to_peer = (agreed & 0x10) != 0,
+                                     .rtr_empty_fpdu = (handshake & 0x10) != 0,
+                                     .rtr_rdma_write = (handshake & 0x20) != 0,
+                                     .rtr_rdma_read = (handshake & 0x40) != 0};
+    }
+    peer_.agree(frame.from_dat, false, true);
+    ConnRequest request(Socket(link_fd_), frame, {});
+    FUZZ_CHECK(dat::iwarp::accept(side_.endpoint, request, {}) == 0);
+}
+
+// The initiator, behind the reply.
+void World::establish(std::uint8_t agreed) {
+    Link::Parameters parameters;
+    parameters.dat_peer = (agreed & 2) != 0;
+    parameters.crc = (agreed & 4) != 0;
+    parameters.send_rtr = (agreed & 0x10) != 0;
+    parameters.ord = (agreed & 8) != 0 ? 3 : 1;
+    parameters.ird = parameters.ord;
+    peer_.agree(parameters.dat_peer, parameters.crc, false);
+    FUZZ_CHECK(side_.endpoint.begin_connect({}));
+    side_.endpoint.established(side_.endpoint.attempt(), dat::core::Stimulus::peer_accepted,
+                               std::make_unique<Link>(side_.endpoint, Socket(link_fd_), parameters),
+                               {});
+}
+
+// --- this side ---
+
+void World::open_region(std::size_t i) {
+    const Region& r = kRegions[i];
+    if (!open_[i]) {
+        FUZZ_CHECK(domain_.regions().add(
+            r.key, {memory_[i].body().data(), r.size, r.address, r.zone, r.access}));
+        open_[i] = true;
+        if ((r.access & dat::soft::kRemoteWrite) != 0 && r.zone == &soft_test::Side::zone) {
+            memory_[i].thaw();
+        }
+    }
+}
+
+void World::close_region(std::size_t i) {
+    const bool there = domain_.regions().remove(kRegions[i].key);
+    // Only the peer's Send with Invalidate may have been faster.
+    FUZZ_CHECK(there || !open_[i] || (kRegions[i].access & dat::soft::kRemoteInvalidate) != 0);
+    open_[i] = false;
+    memory_[i].freeze();
+}
+
+void World::progress(int times) {
+    for (int i = 0; i < times; ++i) {
+        domain_.progress();
+    }
+    peer_.listen();
+    collect();
+    check_staged();
+}
+
+void World::received(const dat::core::Completion& completion, Operation& receive) {
+    if (completion.status == DtoStatus::success && peer_.clean()) {
+        FUZZ_CHECK(received_ < peer_.messages().size());
+        const Bytes& sent = peer_.messages()[received_];
+        FUZZ_CHECK(completion.length == sent.size());
+        FUZZ_CHECK(sent.empty() ||
+                   std::memcmp(sent.data(), receive.block.body().data(), sent.size()) == 0);
+    }
+    ++received_;
+}
+
+void World::collect() {
+    for (const auto& completion : side_.receives.take()) {
+        Operation& receive = *receives_.at(reinterpret_cast<std::size_t>(completion.context));
+        FUZZ_CHECK(!std::exchange(receive.done, true));
+        received(completion, receive);
+        receive.block.freeze();
+    }
+    for (const auto& completion : side_.requests.take()) {
+        Operation& request = *requests_.at(reinterpret_cast<std::size_t>(completion.context));
+        FUZZ_CHECK(!std::exchange(request.done, true));
+        if (request.is_read && completion.status == DtoStatus::success) {
+            const auto body = request.block.body();
+            for (std::size_t i = 0; peer_.clean() && i < body.size(); ++i) {
+                FUZZ_CHECK(body[i] == HostilePeer::response_byte(reads_, i));
+            }
+            ++reads_;
+        }
+        request.block.freeze();
+    }
+}
+
+// Without a receive the link takes what it may stage, and what one read brings.
+void World::check_staged() {
+    int unread = 0;
+    if (!receives_.empty() || !linked() || ioctl(link_fd_, FIONREAD, &unread) != 0) {
+        return;
+    }
+    const std::size_t taken = peer_.delivered() - static_cast<std::size_t>(unread);
+    const std::size_t most = domain_.settings().unexpected_bytes + dat::soft::Domain::kScratchSize +
+                             fpdu_size(kFpduMaxUlpdu);
+    FUZZ_CHECK(!peer_.clean() || taken <= peer_.other_bytes() + most);
+}
+
+void World::post_receive(std::size_t size) {
+    auto receive = std::make_unique<Operation>(Operation{Block(size, 0x22), false});
+    const PostVerdict verdict = side_.receive(receive->block.body(), receives_.size());
+    if (verdict == PostVerdict::posted || verdict == PostVerdict::flushed) {
+        receives_.push_back(std::move(receive));
+    }
+    collect();
+}
+
+void World::post_request(OpCode op, std::size_t size, std::uint8_t flags) {
+    const bool is_read = op == OpCode::read;
+    auto request = std::make_unique<Operation>(Operation{Block(size, 0x33), is_read});
+    if (!is_read) {
+        request->block.freeze();
+    }
+    const PostVerdict verdict = dat::soft::post_request<Link>(
+        side_.endpoint, (flags & 1) != 0, [&](dat::soft::Request& r, std::uint64_t) {
+            soft_test::Side::fill(r, op, request->block.body(), requests_.size());
+            r.level = (flags & 2) != 0 ? dat::soft::Level::placed : dat::soft::Level::taken;
+            r.fence = (flags & 4) != 0;
+            r.solicited = (flags & 8) != 0;
+            r.remote_key = 0x77;
+        });
+    if (verdict == PostVerdict::posted || verdict == PostVerdict::flushed) {
+        requests_.push_back(std::move(request));
+    }
+    collect();
+}
+
+// --- the peer's steps ---
+
+// Where `size` bytes begin in a region: mostly about its ends, where mistakes are.
+std::uint64_t place(Input& input, const Region& region, std::size_t size) {
+    const std::uint8_t how = input.octet();
+    const std::uint64_t off = how >> 2;
+    switch (how & 3) {
+    case 0:
+        return region.address + off;
+    case 1:
+        return region.address - off;
+    case 2:
+        return region.address + region.size - size + off;
+    default:
+        return region.address + off * 1031;
+    }
+}
+
+void World::peer_send(Input& input) {
+    static constexpr Opcode kSends[] = {Opcode::send, Opcode::send_se, Opcode::send_invalidate,
+                                        Opcode::send_se_invalidate};
+    const std::uint8_t flags = input.octet();
+    const bool invalidates = (flags & 0x30) == 0x30;
+    const Opcode opcode = kSends[(flags & 1) + (invalidates ? 2 : 0)];
+    const std::uint32_t word =
+        invalidates ? kRegions[input.octet() % std::size(kRegions)].key : peer_.taken();
+    const std::size_t size = (flags & 8) != 0 ? input.word() % 65'000u : input.octet();
+    peer_.send(opcode, size, (flags & 2) == 0, (flags & 4) != 0, word);
+}
+
+void World::peer_write(Input& input) {
+    const std::uint8_t flags = input.octet();
+    const Region& region = kRegions[(flags >> 4) % std::size(kRegions)];
+    const std::size_t size = (flags & 8) != 0 ? input.word() % 65'000u : input.octet();
+    const std::uint64_t to = (flags & 1) != 0 ? place(input, region, size) : region.address;
+    peer_.write(region.key, to, size, (flags & 2) == 0, (flags & 4) != 0);
+}
+
+void World::peer_read(Input& input) {
+    const std::uint8_t flags = input.octet();
+    const Region& region = kRegions[(flags >> 4) % std::size(kRegions)];
+    ReadRequest request;
+    request.sink_stag = 0x5eed;
+    request.size = (flags & 8) != 0 ? input.word() * 4u : input.octet();
+    request.source_stag = region.key;
+    request.source_to = (flags & 1) != 0 ? place(input, region, request.size) : region.address;
+    peer_.read_request(request);
+}
+
+void World::step(Input& input) {
+    const std::uint8_t what = input.octet();
+    switch (what % 24) {
+    case 0:
+    case 1:
+    case 2:
+        return peer_send(input);
+    case 3:
+    case 4:
+        return peer_write(input);
+    case 5:
+        return peer_read(input);
+    case 6:
+        return peer_.read_response(input.word() % 65'000u);
+    case 7:
+        return peer_.ack((what & 0x80) != 0 ? input.number() : peer_.taken());
+    case 8:
+    case 9:
+        return post_receive((what & 0x80) != 0 ? input.word() * 4u : input.octet());
+    case 10:
+        return post_request(OpCode::send, input.word() * 2u, what >> 4);
+    case 11:
+        return post_request(OpCode::write, input.word(), what >> 4);
+    case 12:
+        return post_request(OpCode::read, input.word() * 2u, what >> 4);
+    case 13:
+        peer_.deliver(input.octet());
+        return progress(1);
+    case 14:
+        peer_.deliver(input.word());
+        return progress(1);
+    case 15:
+        peer_.deliver(peer_.queued());
+        return progress(1 + what / 24);
+    case 16:
+        return progress(40); // also those who are not hot
+    case 17:
+        return close_region(input.octet() % std::size(kRegions));
+    case 18:
+        return open_region(input.octet() % std::size(kRegions));
+    case 19:
+        return peer_.twist(input.octet() % 48u, input.octet());
+    case 20:
+        return peer_.spoil(input.word(), input.octet());
+    case 21:
+        return (what & 0x80) != 0 ? peer_.raw(input.bytes(input.octet())) : peer_.empty_frame();
+    case 22:
+        return peer_.terminate(input.word());
+    default:
+        switch (input.octet() % 4) {
+        case 0:
+            return peer_.shutdown_write();
+        case 1:
+            return peer_.close();
+        default:
+            side_.endpoint.disconnect((what & 0x80) == 0);
+            return collect();
+        }
+    }
+}
+
+void World::finish() {
+    peer_.deliver(peer_.queued());
+    progress(40);
+    side_.endpoint.free();
+    collect();
+    const std::size_t events = side_.events.size();
+    peer_.close();
+    for (int i = 0; i < 3; ++i) {
+        domain_.progress(); // what lingers ends
+    }
+    collect();
+    FUZZ_CHECK(side_.events.size() == events);
+    const auto ends = std::count_if(side_.events.begin(), side_.events.end(), [](const auto& e) {
+        return e.event != dat::core::Event::established;
+    });
+    FUZZ_CHECK(ends <= 1 && events <= 2);
+    for (std::size_t i = 0; i < std::size(kRegions); ++i) {
+        close_region(i);
+        memory_[i].check();
+    }
+    for (const auto* list : {&receives_, &requests_}) {
+        for (const auto& operation : *list) {
+            FUZZ_CHECK(operation->done);
+            operation->block.check();
+        }
+    }
+}
+
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    std::array<int, 2> fds{};
+    FUZZ_CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds.data()) == 0);
+    Input input(data, size);
+    const std::uint8_t agreed = input.octet();
+    World world(agreed, input.octet(), fds);
+    constexpr int kSteps = 256;
+    for (int i = 0; i < kSteps && !input.empty(); ++i) {
+        world.step(input);
+    }
+    world.finish();
+    return 0;
+}

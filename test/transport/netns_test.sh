@@ -1,0 +1,298 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#
+# Two processes in two network namespaces, over a virtual wire, with IPv4 and
+# IPv6 and CRC on: what loopback cannot show. The wire is cut, the peer is
+# killed, there is no route. Makes its own namespaces, with names that hold the
+# process id, and removes them at the end, whatever the end is. Exit 77, with
+# the reason, where namespaces cannot be made.
+#
+# Usage: netns_test.sh [directory of the program peer]
+set -u
+
+directory=${1:-${DAT_BUILDDIR:-.}/test/transport}
+peer=$directory/peer
+here=dat-$$-a
+there=dat-$$-b
+limit=30 # seconds that one answer may take
+
+export FI_PROVIDER=${FI_PROVIDER:-dat}
+export FI_DAT_CRC=on
+if [ -n "${DAT_BUILDDIR:-}" ]; then
+    export FI_PROVIDER_PATH=${FI_PROVIDER_PATH:-$DAT_BUILDDIR/.libs}
+fi
+
+skip() {
+    echo "SKIP: $*"
+    exit 77
+}
+
+# --- namespaces ---------------------------------------------------------------
+
+clean_up() {
+    stop a
+    stop b
+    ip netns del "$here" 2>/dev/null
+    ip netns del "$there" 2>/dev/null
+    rm -rf "$pipes"
+}
+
+# What a run left that was killed without a chance to clean up.
+remove_leftovers() {
+    local name run
+    for name in $(ip netns list 2>/dev/null | sed -n 's/^\(dat-[0-9]*-[ab]\).*/\1/p'); do
+        run=${name#dat-}
+        [ -d "/proc/${run%-?}" ] || ip netns del "$name"
+    done
+}
+
+make_namespaces() {
+    ip netns add "$here" 2>/dev/null || skip "this user cannot make network namespaces"
+    ip netns add "$there" || skip "this user cannot make network namespaces"
+    ip -n "$here" link add wire type veth peer name wire netns "$there" 2>/dev/null ||
+        skip "this kernel has no veth devices"
+    local side
+    for side in "$here 1" "$there 2"; do
+        set -- $side
+        # nodad: an IPv6 address is there at once.
+        ip -n "$1" addr add "192.0.2.$2/24" dev wire &&
+            ip -n "$1" addr add "2001:db8::$2/64" dev wire nodad &&
+            ip -n "$1" link set lo up &&
+            ip -n "$1" link set wire up || skip "the namespaces cannot be given addresses"
+    done
+    # A link-local address too is there at once, so that the wire is ready.
+    ip -n "$here" -6 route show dev wire >/dev/null
+}
+
+wire() { # up|down
+    ip -n "$here" link set wire "$1"
+    ip -n "$there" link set wire "$1"
+    if [ "$1" = up ]; then # an IPv6 address goes with its link
+        ip -n "$here" addr replace 2001:db8::1/64 dev wire nodad
+        ip -n "$there" addr replace 2001:db8::2/64 dev wire nodad
+    fi
+}
+
+# --- peers: two, named a and b, each behind two pipes ----------------------------
+
+declare -A to from pid
+
+start() { # name namespace address
+    rm -f "$pipes/$1.to" "$pipes/$1.from"
+    mkfifo "$pipes/$1.to" "$pipes/$1.from"
+    (exec ip netns exec "$2" "$peer" "$3" <"$pipes/$1.to" >"$pipes/$1.from") &
+    pid[$1]=$!
+    exec {new_to}>"$pipes/$1.to" {new_from}<"$pipes/$1.from"
+    to[$1]=$new_to
+    from[$1]=$new_from
+}
+
+stop() { # name
+    [ -n "${pid[$1]:-}" ] || return 0
+    kill -KILL "${pid[$1]}" 2>/dev/null
+    wait "${pid[$1]}" 2>/dev/null
+    local old_to=${to[$1]} old_from=${from[$1]}
+    exec {old_to}>&- {old_from}<&-
+    unset "pid[$1]"
+}
+
+die() {
+    echo "FAIL: $current: $*"
+    exit 1
+}
+
+tell() { # name command...
+    local name=$1
+    shift
+    echo "$*" >&"${to[$name]}" || die "$name is gone, told: $*"
+}
+
+answer=
+listen_for() { # name
+    read -r -t "$limit" -u "${from[$1]}" answer || die "no answer from $1"
+}
+
+expect() { # name answer command...: a pattern of the shell
+    local name=$1 expected=$2
+    shift 2
+    tell "$name" "$@"
+    listen_for "$name"
+    # shellcheck disable=SC2053
+    [[ $answer == $expected ]] || die "$name answered '$*' with '$answer', not '$expected'"
+}
+
+# --- tests ---------------------------------------------------------------------
+
+connect_pair() { # address of a, of b
+    start a "$here" "$1"
+    start b "$there" "$2"
+    expect b 'ok *' listen
+    port=${answer#ok }
+    expect a ok connect "$2" "$port" 200
+    expect b 'connreq 200' event
+    expect b ok accept 100
+    expect a 'connected 100' event
+    expect b 'connected 0' event
+}
+
+stop_both() {
+    stop a
+    stop b
+}
+
+transfers_both_ways__arrive() {
+    connect_pair "$1" "$2"
+    local size
+    for size in 1 1000 70000 3000000; do
+        expect a ok recv 10 $size
+        expect b ok recv 10 $size
+        expect a ok send 10 $size
+        expect b ok send 10 $size
+        expect a 'results 20 0 0' finish
+        expect b 'results 20 0 0' finish
+    done
+    expect b 'ok *' region 1000000
+    local region=${answer#ok }
+    expect a ok write 1000000 "$region"
+    expect a 'results 1 0 0' finish
+    expect a ok read 1000000 "$region"
+    expect a 'results 1 0 0' finish
+    # DISC-4: what was sent before a graceful end arrives.
+    expect b ok recv 20 100000
+    expect a ok send 20 100000
+    expect a ok disconnect graceful
+    expect a 'shutdown 1 *' event
+    expect b 'shutdown 1 *' event
+    expect a 'results 20 0 0' finish
+    expect b 'results 20 0 0' finish
+    expect a ok quiet
+    expect b ok quiet
+    stop_both
+}
+
+server_killed__ends_once() {
+    connect_pair "$1" "$2"
+    expect a ok recv 5 1000
+    expect a ok send 20 1000000
+    stop b
+    expect a 'shutdown [12] *' event # U-2: disconnected or broken
+    expect a 'results *' finish
+    expect a ok quiet
+    stop_both
+}
+
+# U-2, U-65: only the keepalive can notice, and it ends as broken (2), once.
+wire_cut_while_idle__is_broken_by_keepalive() {
+    export FI_DAT_KEEPALIVE=2
+    connect_pair "$1" "$2"
+    unset FI_DAT_KEEPALIVE
+    expect a ok recv 5 1000
+    expect b ok recv 5 1000
+    wire down
+    expect a 'shutdown 2 *' event
+    expect b 'shutdown 2 *' event
+    expect a 'results 0 5 0' finish
+    expect b 'results 0 5 0' finish
+    expect a ok quiet
+    wire up
+    stop_both
+}
+
+wire_cut_amid_a_transfer__is_broken_by_keepalive() {
+    export FI_DAT_KEEPALIVE=2
+    connect_pair "$1" "$2"
+    unset FI_DAT_KEEPALIVE
+    expect b ok recv 40 1000000
+    expect a ok send 40 1000000
+    expect a ok first
+    wire down
+    expect a ok recv 5 1000
+    expect a 'shutdown 2 *' event
+    expect b 'shutdown 2 *' event
+    expect a 'results *' finish
+    expect b 'results *' finish
+    expect a ok quiet
+    expect b ok quiet
+    wire up
+    # RST-4: the same endpoint connects again when the wire is back.
+    expect a ok reset
+    expect a ok connect "$2" "$port" 0
+    expect b 'connreq 0' event
+    expect b ok accept 0
+    expect a 'connected 0' event
+    stop_both
+}
+
+# A short cut is only a delay.
+wire_cut_for_a_moment__is_survived() {
+    connect_pair "$1" "$2"
+    expect b ok recv 20 1000000
+    expect a ok send 20 1000000
+    wire down
+    wire up
+    expect a 'results 20 0 0' finish
+    expect b 'results 20 0 0' finish
+    stop_both
+}
+
+# EP-43, U-1.
+no_route__is_unreachable() {
+    start a "$here" "$1"
+    local nowhere=198.51.100.1
+    case $1 in *:*) nowhere=2001:db8:ffff::1 ;; esac
+    expect a ok connect $nowhere 4711 0
+    expect a 'error 113 0' event # FI_EHOSTUNREACH
+    expect a ok quiet
+    # EP-21: and the endpoint is good for more.
+    expect a ok reset
+    stop_both
+}
+
+# The neighbour does not answer: the kernel gives up by itself (U-1).
+host_is_silent__is_unreachable() {
+    start a "$here" "$1"
+    local silent=192.0.2.99
+    case $1 in *:*) silent=2001:db8::99 ;; esac
+    expect a ok connect $silent 4711 0
+    expect a 'error 113 0' event
+    expect a ok quiet
+    stop_both
+}
+
+# TMO-2: the Consumer's timer comes first.
+host_is_silent_and_timeout_is_short__times_out() {
+    start a "$here" "$1"
+    local silent=192.0.2.98
+    case $1 in *:*) silent=2001:db8::98 ;; esac
+    expect a ok timeout 200000
+    expect a ok connect $silent 4711 0
+    expect a 'error 110 0' event # FI_ETIMEDOUT
+    expect a ok quiet
+    stop_both
+}
+
+tests="
+    transfers_both_ways__arrive
+    server_killed__ends_once
+    wire_cut_for_a_moment__is_survived
+    wire_cut_while_idle__is_broken_by_keepalive
+    wire_cut_amid_a_transfer__is_broken_by_keepalive
+    no_route__is_unreachable
+    host_is_silent__is_unreachable
+    host_is_silent_and_timeout_is_short__times_out
+"
+
+current=set-up
+[ -x "$peer" ] || die "$peer is not there"
+command -v ip >/dev/null || skip "there is no ip command (Debian: iproute2)"
+pipes=$(mktemp -d) || die "no temporary directory"
+trap clean_up EXIT
+trap 'exit 1' INT TERM HUP
+remove_leftovers
+make_namespaces
+for current in $tests; do
+    for addresses in '192.0.2.1 192.0.2.2' '2001:db8::1 2001:db8::2'; do
+        $current $addresses
+        echo "PASS: $current ${addresses% *}"
+    done
+done

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// The other process of a test: one side of a connection, driven by lines on
+// its standard input, each answered by one line. A plain program, so that it
+// can be killed, stopped and put into another network namespace. May include:
+// the fixture, POSIX.
+//
+//   peer ADDRESS         the address to listen on or connect from
+//
+//   listen               ok PORT
+//   connect HOST PORT N  ok           with N bytes of private data
+//   accept N             ok           the request that `event` has shown
+//   reject N             ok
+//   event                the next event: connreq N | connected N |
+//                        shutdown END REASON | error ERR N
+//   quiet                ok           if no event is waiting after a while
+//   recv COUNT SIZE      ok           posts receives
+//   send COUNT SIZE      ok           posts sends with FI_TRANSMIT_COMPLETE
+//   region SIZE          ok ADDRESS KEY
+//   write SIZE ADDRESS KEY, read SIZE ADDRESS KEY    ok    posts
+//   finish               results OK FLUSHED OTHER    when all have completed
+//   first                ok           when the first operation has completed
+//   timeout MICROSECONDS ok
+//   disconnect graceful|abrupt    ok
+//   reset, close         ok
+//   quit
+//
+// A call that fails is answered by "failed RESULT"; ERR and RESULT are FI_E*.
+// Sizes are checked against what arrived, contents against pattern(size).
+#include "fixture.h"
+
+#include <netinet/in.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+#include <sstream>
+
+namespace dat::test {
+
+void fail(const char* file, int line, const std::string& message) {
+    std::cout << "broken " << file << ':' << line << ": " << message << std::endl;
+    std::_Exit(1);
+}
+
+namespace {
+
+struct Buffer {
+    Bytes bytes;
+    Op* op = nullptr;
+    bool checked = false; // arrived data has to be pattern(size)
+};
+
+class Peer {
+  public:
+    explicit Peer(const Transport& transport) : side_(transport), endpoint_(std::in_place, side_) {}
+
+    // The answer to a command.
+    std::string answer(const std::string& line);
+    void pump() { pump_all(); }
+
+  private:
+    std::string event();
+    std::string describe(const Event& event);
+    std::string finish();
+    std::string connection(const std::string& verb, std::istringstream& rest);
+    std::string operation(const std::string& verb, std::istringstream& rest);
+    Buffer& buffer(std::size_t size, bool filled);
+
+    Side side_;
+    std::deque<Buffer> buffers_;
+    std::vector<std::unique_ptr<Region>> regions_;
+    std::optional<Event> request_;
+    std::optional<Endpoint> endpoint_;
+};
+
+std::string result(long value) { return value == 0 ? "ok" : "failed " + std::to_string(-value); }
+
+std::string Peer::describe(const Event& event) {
+    std::ostringstream text;
+    switch (event.type) {
+    case FI_CONNREQ:
+        text << "connreq " << event.data.size();
+        break;
+    case FI_CONNECTED:
+        text << "connected " << event.data.size();
+        break;
+    case FI_SHUTDOWN: {
+        const fi_dat_ep_status status = endpoint_->status();
+        text << "shutdown " << status.end << ' ' << status.reason;
+        break;
+    }
+    default:
+        text << "error " << event.err << ' ' << event.data.size();
+    }
+    return text.str();
+}
+
+std::string Peer::event() {
+    if (!wait_until([&] { return !side_.events().empty(); }))
+        return "none";
+    Event event = std::move(side_.events().front());
+    side_.events().pop_front();
+    const std::string text = describe(event);
+    if (event.type == FI_CONNREQ)
+        request_.emplace(std::move(event));
+    return text;
+}
+
+std::string Peer::finish() {
+    int ok = 0;
+    int flushed = 0;
+    int other = 0;
+    for (Buffer& buffer : buffers_) {
+        if (!wait_until([&] { return buffer.op->done(); }))
+            return "unfinished";
+        ok += buffer.op->ok();
+        flushed += buffer.op->flushed();
+        other += !buffer.op->ok() && !buffer.op->flushed();
+        if (buffer.checked && buffer.op->ok() && buffer.bytes != pattern(buffer.bytes.size()))
+            return "wrong data";
+    }
+    buffers_.clear();
+    std::ostringstream text;
+    text << "results " << ok << ' ' << flushed << ' ' << other;
+    return text.str();
+}
+
+Buffer& Peer::buffer(std::size_t size, bool filled) {
+    Buffer& buffer = buffers_.emplace_back();
+    buffer.bytes = filled ? pattern(size) : Bytes(size);
+    buffer.checked = !filled;
+    return buffer;
+}
+
+std::string Peer::connection(const std::string& verb, std::istringstream& rest) {
+    std::string word;
+    std::size_t size = 0;
+    if (verb == "listen") {
+        side_.listen();
+        return "ok " + std::to_string(side_.port());
+    }
+    if (verb == "connect") {
+        std::uint16_t port = 0;
+        rest >> word >> port >> size;
+        return result(endpoint_->connect(socket_address(word.c_str(), port), pattern(size)));
+    }
+    if (verb == "accept") {
+        rest >> size;
+        endpoint_.emplace(side_, *request_);
+        return result(endpoint_->accept(pattern(size)));
+    }
+    if (verb == "reject") {
+        rest >> size;
+        const Bytes data = pattern(size);
+        return result(fi_reject(side_.pep(), request_->info->handle, data.data(), size));
+    }
+    if (verb == "timeout") {
+        std::uint64_t timeout_us = 0;
+        rest >> timeout_us;
+        return result(endpoint_->dat()->set_connect_timeout(endpoint_->get(), timeout_us));
+    }
+    if (verb == "disconnect") {
+        rest >> word;
+        return result(endpoint_->disconnect(word == "graceful" ? FI_DAT_GRACEFUL : FI_DAT_ABRUPT));
+    }
+    if (verb == "reset")
+        return result(endpoint_->reset());
+    if (verb == "close")
+        return result(endpoint_->close());
+    return "what?";
+}
+
+std::string Peer::operation(const std::string& verb, std::istringstream& rest) {
+    std::size_t count = 0;
+    std::size_t size = 0;
+    if (verb == "region") {
+        rest >> size;
+        regions_.push_back(std::make_unique<Region>(side_, size, FI_REMOTE_READ | FI_REMOTE_WRITE));
+        const Remote remote = regions_.back()->at(0);
+        return "ok " + std::to_string(remote.address) + ' ' + std::to_string(remote.key);
+    }
+    if (verb == "recv" || verb == "send") {
+        rest >> count >> size;
+        while (count-- > 0) {
+            Buffer& one = buffer(size, verb == "send");
+            one.op = verb == "send" ? &endpoint_->send_confirmed(one.bytes.data(), size)
+                                    : &endpoint_->recv(one.bytes.data(), size);
+        }
+        return "ok";
+    }
+    if (verb == "write" || verb == "read") {
+        Remote remote{};
+        rest >> size >> remote.address >> remote.key;
+        Buffer& one = buffer(size, verb == "write");
+        one.op = verb == "write" ? &endpoint_->write_confirmed(one.bytes.data(), size, remote)
+                                 : &endpoint_->read(one.bytes.data(), size, remote);
+        return "ok";
+    }
+    return connection(verb, rest);
+}
+
+std::string Peer::answer(const std::string& line) {
+    std::istringstream rest(line);
+    std::string verb;
+    rest >> verb;
+    if (verb == "event")
+        return event();
+    if (verb == "finish")
+        return finish();
+    if (verb == "first")
+        return wait_until([&] { return buffers_.front().op->done(); }) ? "ok" : "unfinished";
+    if (verb == "quiet") {
+        settle();
+        return side_.events().empty() ? "ok" : describe(side_.events().front());
+    }
+    return operation(verb, rest);
+}
+
+// Reads commands until `quit` or the end of the input, polling the provider
+// while there is none.
+void serve(Peer& peer) {
+    std::string input;
+    for (;;) {
+        pollfd entry{STDIN_FILENO, POLLIN, 0};
+        peer.pump();
+        if (poll(&entry, 1, 1) <= 0)
+            continue;
+        char room[4096];
+        const ssize_t got = read(STDIN_FILENO, room, sizeof room);
+        if (got <= 0)
+            return;
+        input.append(room, static_cast<std::size_t>(got));
+        for (std::size_t end; (end = input.find('\n')) != std::string::npos;) {
+            const std::string line = input.substr(0, end);
+            input.erase(0, end + 1);
+            if (line == "quit")
+                return;
+            std::cout << peer.answer(line) << std::endl;
+        }
+    }
+}
+
+} // namespace
+} // namespace dat::test
+
+int main(int argc, char** argv) {
+    using namespace dat::test;
+    if (argc != 2) {
+        std::fprintf(stderr, "usage: peer ADDRESS\n");
+        return 2;
+    }
+    const std::string address = argv[1];
+    const int family = address.find(':') == std::string::npos ? AF_INET : AF_INET6;
+    const Transport transport{"peer", family, argv[1], FI_PROGRESS_AUTO};
+    Peer peer(transport);
+    serve(peer);
+    return 0;
+}
