@@ -129,12 +129,30 @@ std::size_t CompletionQueue::threshold(const void* condition, std::size_t count)
     return std::clamp<std::size_t>(wanted, 1, std::max<std::size_t>(count, 1));
 }
 
+namespace {
+
+// A thread that may sleep. It says so before it looks for the last time, so that no
+// post after that look is put off until a progress() that nobody calls.
+class Sleeper {
+  public:
+    explicit Sleeper(soft::Domain& domain) : domain_(domain) { domain_.sleeper_begins(); }
+    ~Sleeper() { domain_.sleeper_ends(); }
+    Sleeper(const Sleeper&) = delete;
+    Sleeper& operator=(const Sleeper&) = delete;
+
+  private:
+    soft::Domain& domain_;
+};
+
+} // namespace
+
 template <class Entry>
 ssize_t CompletionQueue::read_waiting(void* buf, std::size_t count, const void* condition,
                                       int timeout_ms) {
     using Clock = std::chrono::steady_clock;
     const auto deadline = Clock::now() + std::chrono::milliseconds(timeout_ms);
     const std::size_t enough = threshold(condition, count);
+    const Sleeper sleeper(domain_.soft());
     for (int left = timeout_ms;;) {
         if (filled(enough) || left == 0) {
             return read<Entry>(buf, count);
@@ -142,9 +160,7 @@ ssize_t CompletionQueue::read_waiting(void* buf, std::size_t count, const void* 
         if (forget_kick()) {
             return -FI_EAGAIN;
         }
-        domain_.soft().sleeper_begins();
         wait_readable(wait_.fd(), left);
-        domain_.soft().sleeper_ends();
         if (timeout_ms >= 0) {
             const auto rest = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
             left = std::max(0, static_cast<int>(rest.count()));

@@ -63,6 +63,9 @@ class Search {
     int towards(const std::vector<SocketAddress>& destinations, const SocketAddress& source);
     void from_every_interface(const SocketAddress& destination, std::uint16_t port);
     void from(const SocketAddress& source, const SocketAddress& destination);
+    SocketAddress best_source(const SocketAddress& destination) const;
+    bool allowed(const LocalAddress& local) const;
+    int no_route(const std::string& why) const;
     bool names_fit(const LocalAddress& local) const;
     Info offer(const Route& route) const;
 
@@ -94,9 +97,22 @@ int Search::family() const {
 
 // Adds the route, if its source is an address of this host.
 void Search::from(const SocketAddress& source, const SocketAddress& destination) {
-    if (const LocalAddress* local = find_local(locals_, source)) {
+    const LocalAddress* local = find_local(locals_, source);
+    if (local && allowed(*local)) {
         routes_.push_back({source, destination, local});
     }
+}
+
+// FI_DAT_IFACE names it, or nothing.
+bool Search::allowed(const LocalAddress& local) const {
+    const std::string& only = parameters().interface;
+    return only.empty() || local.interface == only;
+}
+
+// What is wrong with no route at all.
+int Search::no_route(const std::string& why) const {
+    const std::string& only = parameters().interface;
+    return nothing(only.empty() ? why : why + " (FI_DAT_IFACE=" + only + ")");
 }
 
 void Search::from_every_interface(const SocketAddress& destination, std::uint16_t port) {
@@ -104,8 +120,8 @@ void Search::from_every_interface(const SocketAddress& destination, std::uint16_
     bool known = only.empty();
     for (const LocalAddress& local : locals_) {
         known |= local.interface == only;
-        if ((family() != AF_UNSPEC && local.address.family() != family()) ||
-            (!only.empty() && local.interface != only) || local.link_local ||
+        if ((family() != AF_UNSPEC && local.address.family() != family()) || !allowed(local) ||
+            local.link_local ||
             (destination.valid() && destination.family() != local.address.family())) {
             continue;
         }
@@ -121,21 +137,34 @@ void Search::from_every_interface(const SocketAddress& destination, std::uint16_
     }
 }
 
+// The kernel's choice, or the first address of the one interface that is allowed.
+SocketAddress Search::best_source(const SocketAddress& destination) const {
+    if (parameters().interface.empty()) {
+        return source_towards(destination);
+    }
+    for (const LocalAddress& local : locals_) {
+        if (allowed(local) && local.address.family() == destination.family() && !local.link_local) {
+            return local.address;
+        }
+    }
+    return {};
+}
+
 int Search::towards(const std::vector<SocketAddress>& destinations, const SocketAddress& source) {
     for (const SocketAddress& destination : destinations) {
         if (!source.valid()) {
-            from(source_towards(destination), destination);
+            from(best_source(destination), destination);
         } else if (source.family() != destination.family()) {
             continue;
         } else if (source.wildcard()) {
-            SocketAddress specific = source_towards(destination);
+            SocketAddress specific = best_source(destination);
             specific.set_port(source.port());
             from(specific, destination);
         } else {
             from(source, destination);
         }
     }
-    return routes_.empty() ? nothing("no local address leads to " + destinations.front().text())
+    return routes_.empty() ? no_route("no local address leads to " + destinations.front().text())
                            : 0;
 }
 
@@ -160,7 +189,7 @@ int Search::from_named_source(const char* node, const char* service) {
             from_every_interface(destination, source.port());
         }
     }
-    return routes_.empty() ? nothing(sources.front().text() + " is not an address of this host")
+    return routes_.empty() ? no_route(sources.front().text() + " is not an address of this host")
                            : 0;
 }
 
@@ -189,7 +218,7 @@ int Search::find_routes(const char* node, const char* service) {
     }
     if (source.valid() && !source.wildcard()) {
         from(source, {});
-        return routes_.empty() ? nothing(source.text() + " is not an address of this host") : 0;
+        return routes_.empty() ? no_route(source.text() + " is not an address of this host") : 0;
     }
     from_every_interface({}, source.valid() ? source.port() : std::uint16_t{0});
     return routes_.empty() ? nothing("no network interface with a fitting address is up") : 0;

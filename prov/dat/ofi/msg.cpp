@@ -37,6 +37,12 @@ int refuse_key(const char* call, std::uint64_t key) {
     return -FI_EKEYREJECTED;
 }
 
+int refuse_without_reads(const char* call, bool is_read) {
+    DAT_WARN(ep_data, "%s: the peer serves no RDMA reads (its IRD is 0)%s", call,
+             is_read ? "" : ", by which FI_DELIVERY_COMPLETE would be known; use another level");
+    return -FI_EOPNOTSUPP;
+}
+
 int refuse_state(const char* call, Endpoint& ep) {
     DAT_WARN(ep_data, "%s is not allowed in state %s", call,
              std::string(core::name(ep.soft().core().visible_state())).c_str());

@@ -24,6 +24,10 @@ namespace dat::ofi {
 
 // The link is of a known kind.
 template <class L> struct Linked {
+    // A connection of that kind has been; there may be none now.
+    static const L* link(soft::Endpoint& endpoint) {
+        return static_cast<const L*>(endpoint.link());
+    }
     template <class Fill>
     static core::PostVerdict post(soft::Endpoint& endpoint, bool more, Fill&& fill) {
         return soft::post_request<L>(endpoint, more, std::forward<Fill>(fill));
@@ -33,10 +37,13 @@ using OverIwarp = Linked<iwarp::Link>;
 
 // There was no link when the caller looked at the table; there may be by now.
 struct Unlinked {
+    static const iwarp::Link* link(soft::Endpoint& endpoint) {
+        const soft::Link* link = endpoint.link();
+        return link && link->kind() == soft::LinkKind::iwarp ? OverIwarp::link(endpoint) : nullptr;
+    }
     template <class Fill>
     static core::PostVerdict post(soft::Endpoint& endpoint, bool more, Fill&& fill) {
-        const soft::Link* link = endpoint.link();
-        if (link && link->kind() == soft::LinkKind::iwarp) {
+        if (link(endpoint)) {
             return OverIwarp::post(endpoint, more, std::forward<Fill>(fill));
         }
         return soft::post_request<soft::NoLink>(endpoint, more, std::forward<Fill>(fill));
@@ -67,6 +74,7 @@ int refuse_count(const char* call, std::size_t count, std::size_t offered) __att
 int refuse_length(const char* call, std::size_t length, std::size_t offered) __attribute__((cold));
 int refuse_inject(const char* call, std::size_t length, std::size_t offered) __attribute__((cold));
 int refuse_key(const char* call, std::uint64_t key) __attribute__((cold));
+int refuse_without_reads(const char* call, bool is_read) __attribute__((cold));
 int refuse_state(const char* call, Endpoint& ep) __attribute__((cold));
 
 inline std::size_t total(const iovec* iov, std::size_t count) {
@@ -121,6 +129,14 @@ inline void fill(soft::Request& request, std::byte* area, const Post& post, bool
     }
 }
 
+// A peer may serve no RDMA reads (RFC 6581 4: IRD 0). One that is not `dat` cannot
+// confirm a delivery then either (U-61).
+template <class Path> bool peer_serves(soft::Endpoint& endpoint, const Post& post) {
+    const auto* link = Path::link(endpoint);
+    return !link ||
+           (post.op == soft::OpCode::read ? link->peer_serves_reads() : link->confirms_delivery());
+}
+
 // Every request comes through here. `call` names it in a log line.
 template <class Path> ssize_t submit(const char* call, fid_ep* f, const Post& post) {
     Endpoint& ep = ep_of(f);
@@ -137,6 +153,11 @@ template <class Path> ssize_t submit(const char* call, fid_ep* f, const Post& po
     const soft::GateCaller in(ep.gate());
     const bool reported = !post.silent && ep.tx_reported(post.flags);
     soft::Endpoint& endpoint = ep.soft();
+    const bool needs_peer =
+        post.op == soft::OpCode::read || (post.flags & FI_DELIVERY_COMPLETE) != 0;
+    if (needs_peer && !peer_serves<Path>(endpoint, post)) [[unlikely]] {
+        return refuse_without_reads(call, post.op == soft::OpCode::read);
+    }
     const core::PostVerdict verdict = Path::post(
         endpoint, (post.flags & FI_MORE) != 0, [&](soft::Request& request, std::uint64_t seq) {
             fill(request, endpoint.inline_area(seq), post, reported);

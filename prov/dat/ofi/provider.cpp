@@ -3,6 +3,8 @@
 // See provider.h. May include: ofi.
 #include "ofi/provider.h"
 
+#include "config.h"
+
 #include "base/log.h"
 #include "ofi/fabric.h"
 #include "ofi/info.h"
@@ -15,6 +17,9 @@
 #include <string_view>
 
 namespace dat::ofi {
+
+const std::uint32_t kProviderVersion = FI_VERSION(DAT_VERSION_MAJOR, DAT_VERSION_MINOR);
+
 namespace {
 
 // Nothing runs between calls but the threads of open domains, which end with them.

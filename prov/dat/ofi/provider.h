@@ -16,7 +16,7 @@
 namespace dat::ofi {
 
 inline constexpr char kProviderName[] = "dat";
-inline constexpr std::uint32_t kProviderVersion = FI_VERSION(1, 0);
+extern const std::uint32_t kProviderVersion; // FI_VERSION() of what configure.ac says
 
 struct Parameters {
     soft::Settings settings;

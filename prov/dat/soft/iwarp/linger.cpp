@@ -4,8 +4,10 @@
 #include "soft/iwarp/linger.h"
 
 #include <cerrno>
+#include <linux/sockios.h>
 #include <memory>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <utility>
 
 namespace dat::iwarp {
@@ -27,6 +29,7 @@ void Linger::begin(soft::Domain& domain, Socket socket, std::vector<std::byte> r
         return;
     }
     linger->watched_ = true;
+    linger->untaken_ = linger->untaken();
     domain.reactor().arm(*linger, kPatience);
     domain.linger(std::move(linger));
 }
@@ -81,6 +84,23 @@ void Linger::ready(std::uint32_t) {
     }
 }
 
-void Linger::expired() { domain_.dismiss(*this); }
+std::size_t Linger::untaken() const {
+    int unconfirmed = 0; // by the peer's TCP, which counts the end as a byte
+    ioctl(socket_.fd(), SIOCOUTQ, &unconfirmed);
+    return rest_.size() - sent_ + static_cast<std::size_t>(unconfirmed);
+}
+
+void Linger::expired() {
+    const std::size_t left = untaken();
+    if (left > 0 && left < untaken_) {
+        untaken_ = left;
+        return domain_.reactor().arm(*this, kPatience);
+    }
+    if (left > 0) {
+        const linger at_once{1, 0};
+        setsockopt(socket_.fd(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    }
+    domain_.dismiss(*this);
+}
 
 } // namespace dat::iwarp

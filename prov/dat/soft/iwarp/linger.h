@@ -3,7 +3,9 @@
 // The last moments of a socket after its endpoint has gone: the rest of a frame goes
 // out, writing is shut down, and what still comes is read and thrown away until the
 // peer's end, since closing with unread input would reset the connection and lose
-// what was sent. May include: soft, system headers.
+// what was sent. A peer that does not take the rest, because nobody reads there, would
+// never see the end behind it: the connection is reset, which it does notice (U-2).
+// May include: soft, system headers.
 #ifndef DAT_SOFT_IWARP_LINGER_H
 #define DAT_SOFT_IWARP_LINGER_H
 
@@ -28,13 +30,14 @@ class Linger final : public soft::Lingerer, private soft::Pollable, private soft
     ~Linger() override;
 
   private:
-    // A peer that takes or sends nothing for so long is left to itself.
-    static constexpr std::chrono::seconds kPatience{5};
+    // How long a peer may take nothing.
+    static constexpr std::chrono::seconds kPatience{3};
 
     bool work(); // true: it is done
     std::uint32_t interest() const;
     bool send_rest();
     bool discard();
+    std::size_t untaken() const; // bytes, and the end of the stream
     void ready(std::uint32_t events) override;
     void expired() override;
 
@@ -42,6 +45,7 @@ class Linger final : public soft::Lingerer, private soft::Pollable, private soft
     Socket socket_;
     std::vector<std::byte> rest_;
     std::size_t sent_ = 0;
+    std::size_t untaken_ = 0; // when last looked at
     bool shut_ = false;
     bool ended_;
     bool watched_ = false;

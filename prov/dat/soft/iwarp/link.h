@@ -52,6 +52,9 @@ class Link final : public soft::Link, private soft::Pollable {
     // a read behind the request, where it serves any (U-61).
     bool confirms_delivery() const { return sender_.confirms_delivery(); }
 
+    // An RDMA read would ever go out.
+    bool peer_serves_reads() const { return sender_.peer_serves_reads(); }
+
     void start() override;
     void poll() override;
     void push() override;

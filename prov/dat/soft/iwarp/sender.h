@@ -71,6 +71,7 @@ class Sender {
     // A read request came in: its response is queued. False: more than were agreed.
     bool respond(const ReadRequest& request);
 
+    bool peer_serves_reads() const { return ord_ > 0; }
     bool confirms_delivery() const { return dat_peer_ || ord_ > 0; }
 
     // The oldest read that waits for its response. Precondition: reading().
