@@ -110,13 +110,14 @@ struct fi_dat_ops_ep {
     int (*status)(struct fid_ep* ep, struct fi_dat_ep_status* status);
 
     /*
-     * DISC-1..DISC-14. The end is reported by exactly one FI_SHUTDOWN, after
-     * every completion of the connection. A no-op that returns 0 where the
-     * connection has ended (DISC-13); -FI_EOPBADSTATE where there has been
-     * none since reset (DISC-14); -FI_EINVAL for another value of `how`.
-     * fi_shutdown() is this with FI_DAT_ABRUPT, or as FI_DAT_CLOSE says.
+     * DISC-1..DISC-14. `how`: an enum fi_dat_disconnect, else -FI_EINVAL. The
+     * end is reported by exactly one FI_SHUTDOWN, after every completion of
+     * the connection. A no-op that returns 0 where the connection has ended
+     * (DISC-13); -FI_EOPBADSTATE where there has been none since reset
+     * (DISC-14). fi_shutdown() is this with FI_DAT_ABRUPT, or as FI_DAT_CLOSE
+     * says.
      */
-    int (*disconnect)(struct fid_ep* ep, enum fi_dat_disconnect how);
+    int (*disconnect)(struct fid_ep* ep, int how);
 
     /*
      * RST-1..RST-4: DISCONNECTED to UNCONNECTED; a no-op on UNCONNECTED.

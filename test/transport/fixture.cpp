@@ -401,12 +401,20 @@ Op& Endpoint::send(const void* buffer, std::size_t size) {
         [&](Op& op) { return fi_send(ep_.get(), buffer, size, nullptr, FI_ADDR_UNSPEC, &op); });
 }
 
-Op& Endpoint::send_confirmed(const void* buffer, std::size_t size) {
+Op& Endpoint::send_with(std::uint64_t flags, const void* buffer, std::size_t size) {
     const iovec iov{const_cast<void*>(buffer), size};
     return post([&](Op& op) {
         const fi_msg msg{&iov, nullptr, 1, FI_ADDR_UNSPEC, &op, 0};
-        return fi_sendmsg(ep_.get(), &msg, FI_COMPLETION | FI_TRANSMIT_COMPLETE);
+        return fi_sendmsg(ep_.get(), &msg, FI_COMPLETION | flags);
     });
+}
+
+Op& Endpoint::send_confirmed(const void* buffer, std::size_t size) {
+    return send_with(FI_TRANSMIT_COMPLETE, buffer, size);
+}
+
+Op& Endpoint::send_delivered(const void* buffer, std::size_t size) {
+    return send_with(FI_DELIVERY_COMPLETE, buffer, size);
 }
 
 Op& Endpoint::write(const void* buffer, std::size_t size, Remote to) {
@@ -445,6 +453,10 @@ fi_dat_ep_status Endpoint::status() const {
 }
 
 // ---- waiting -------------------------------------------------------------
+
+bool same(const void* a, const void* b, std::size_t size) {
+    return size == 0 || std::memcmp(a, b, size) == 0;
+}
 
 bool pump_all() {
     bool any = false;

@@ -297,6 +297,8 @@ class Endpoint {
     Op& send(const void* buffer, std::size_t size);
     // FI_TRANSMIT_COMPLETE: completes when the peer has placed it (U-61).
     Op& send_confirmed(const void* buffer, std::size_t size);
+    // FI_DELIVERY_COMPLETE, likewise.
+    Op& send_delivered(const void* buffer, std::size_t size);
     Op& write(const void* buffer, std::size_t size, Remote to);
     Op& write_confirmed(const void* buffer, std::size_t size, Remote to);
     Op& read(void* buffer, std::size_t size, Remote from);
@@ -310,6 +312,7 @@ class Endpoint {
   private:
     void open(fi_info* info);
     Op& post(const std::function<ssize_t(Op&)>& call);
+    Op& send_with(std::uint64_t flags, const void* buffer, std::size_t size);
 
     Side* side_;
     Fid<fid_ep> ep_;
@@ -325,6 +328,9 @@ ssize_t post_when_possible(const std::function<ssize_t()>& post);
 // ---- waiting -------------------------------------------------------------
 
 inline constexpr int kWaitMs = 20000;
+
+// Whether `size` bytes are the same; of none, always, wherever they are.
+bool same(const void* a, const void* b, std::size_t size);
 
 // Polls every side once; true if there was anything.
 bool pump_all();

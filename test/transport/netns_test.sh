@@ -12,8 +12,9 @@ set -u
 
 directory=${1:-${DAT_BUILDDIR:-.}/test/transport}
 peer=$directory/peer
-here=dat-$$-a
-there=dat-$$-b
+tag=${DAT_TEST_TAG:-dat}
+here=$tag-$$-a
+there=$tag-$$-b
 limit=30 # seconds that one answer may take
 
 export FI_PROVIDER=${FI_PROVIDER:-dat}
@@ -37,11 +38,12 @@ clean_up() {
     rm -rf "$pipes"
 }
 
-# What a run left that was killed without a chance to clean up.
+# What a run left that was killed without a chance to clean up. (What test/run.sh
+# started has a tag of its own, and is cleaned up by it.)
 remove_leftovers() {
     local name run
-    for name in $(ip netns list 2>/dev/null | sed -n 's/^\(dat-[0-9]*-[ab]\).*/\1/p'); do
-        run=${name#dat-}
+    for name in $(ip netns list 2>/dev/null | sed -n "s/^\($tag-[0-9]*-[ab]\).*/\1/p"); do
+        run=${name#"$tag"-}
         [ -d "/proc/${run%-?}" ] || ip netns del "$name"
     done
 }

@@ -395,6 +395,49 @@ TRANSPORT_TEST(raw_target, of_a_confirmed_send__completes_locally) {
     peer->socket->require_silent();
 }
 
+// U-61: that the peer has it is known when it answers a read, of nothing, behind it.
+TRANSPORT_TEST(raw_target, of_a_delivered_send__completes_when_it_answers_a_read) {
+    only_dat();
+    auto peer = established(transport);
+    const Bytes out = pattern(30);
+    Op& sent = peer->endpoint->send_delivered(out.data(), out.size());
+    const Segment send = raw::read_segment(*peer->socket);
+    cr_assert(send.opcode == raw::kSend && send.payload == out);
+    const Segment request = raw::read_segment(*peer->socket);
+    cr_assert_eq(request.opcode, raw::kReadRequest);
+    cr_assert_eq(raw::get32(request.payload, 12), 0, "it reads nothing");
+    settle(20);
+    cr_assert(!sent.done(), "the peer has not answered yet");
+    Segment response =
+        raw::write(raw::get32(request.payload, 0), raw::get64(request.payload, 4), {});
+    response.opcode = raw::kReadResponse;
+    peer->socket->write(encode(response));
+    wait_op(sent);
+    cr_assert(sent.ok());
+}
+
+// U-61: where it answers no reads, that cannot be known; a read could not be done.
+TRANSPORT_TEST(raw_target, that_serves_no_reads__is_not_asked_for_any) {
+    only_dat();
+    Accepted peer(transport, {false, raw::kEnhanced, 2, raw::enhanced(0, kDepth)});
+    wait_event(peer.side, FI_CONNECTED);
+    Bytes in(10);
+    Op& receive = peer.endpoint->recv(in.data(), in.size());
+    peer.socket->write(encode(raw::send(1, {1})));
+    wait_op(receive);
+    fid_ep* ep = peer.endpoint->get();
+    cr_assert_eq(fi_read(ep, in.data(), in.size(), nullptr, 0, 0, 1, nullptr), -FI_EOPNOTSUPP);
+    const iovec iov{in.data(), in.size()};
+    const fi_msg msg{&iov, nullptr, 1, 0, nullptr, 0};
+    cr_assert_eq(fi_sendmsg(ep, &msg, FI_DELIVERY_COMPLETE), -FI_EOPNOTSUPP);
+    // Nothing was sent of either, and the connection is as it was.
+    Op& sent = peer.endpoint->send_confirmed(in.data(), in.size());
+    const Segment send = raw::read_segment(*peer.socket);
+    cr_assert(send.opcode == raw::kSend && send.msn == 1);
+    wait_op(sent);
+    cr_assert(sent.ok());
+}
+
 // ---- raw initiators that stop, or break the rules ------------------------
 
 // U-65: a peer that connects and says nothing costs only itself.

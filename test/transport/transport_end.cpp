@@ -361,12 +361,9 @@ TRANSPORT_TEST(end_without_connection, any_way__is_refused) {
 TRANSPORT_TEST(end_unknown_way, in_any_state__is_refused) {
     only_dat();
     Pair pair(transport);
-    // As a C program calls it, where the parameter is a number.
-    auto* entry = reinterpret_cast<void*>(pair.active.dat()->disconnect);
-    auto* disconnect = reinterpret_cast<int (*)(fid_ep*, unsigned)>(entry);
-    cr_assert_eq(disconnect(pair.active.get(), 7), -FI_EINVAL);
+    cr_assert_eq(pair.active.dat()->disconnect(pair.active.get(), 7), -FI_EINVAL);
     pair.connect();
-    cr_assert_eq(disconnect(pair.active.get(), 7), -FI_EINVAL);
+    cr_assert_eq(pair.active.dat()->disconnect(pair.active.get(), 7), -FI_EINVAL);
     require_state(pair.active, FI_DAT_CONNECTED);
 }
 

@@ -82,6 +82,30 @@ TRANSPORT_TEST(info_default, every_entry__is_a_complete_msg_endpoint) {
     cr_assert_gt(seen, 0);
 }
 
+// FI_DAT_IFACE, whether or not a node is given.
+TRANSPORT_TEST(info_interface, named_by_the_environment__is_the_only_one) {
+    only_dat();
+    setenv("FI_DAT_IFACE", "lo", 1);
+    const Info hints = hints_for(transport);
+    for (const char* node : {static_cast<const char*>(nullptr), transport.address}) {
+        const Answer answer = ask(hints.get(), node, "7");
+        cr_assert_eq(answer.result, 0, "got %d", answer.result);
+        for (const fi_info* info = answer.info.get(); info; info = info->next) {
+            cr_assert_str_eq(info->domain_attr->name, "lo");
+        }
+    }
+}
+
+TRANSPORT_TEST(info_interface, that_does_not_exist__offers_nothing) {
+    only_dat();
+    setenv("FI_DAT_IFACE", "nonesuch", 1);
+    const Info hints = hints_for(transport);
+    for (const std::uint64_t flags : {std::uint64_t{0}, std::uint64_t{FI_SOURCE}}) {
+        cr_assert_eq(ask(hints.get(), transport.address, "7", flags).result, -FI_ENODATA);
+    }
+    cr_assert_eq(ask(hints.get()).result, -FI_ENODATA);
+}
+
 // What ofi_rxm and Open MPI look for although nobody asked.
 TRANSPORT_TEST(info_default, caps__have_both_local_and_remote_communication) {
     only_dat();

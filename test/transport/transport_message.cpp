@@ -31,7 +31,7 @@ void every_size(Endpoint& from, Endpoint& to, Op& (Endpoint::*send)(const void*,
         wait_op(receive);
         cr_assert(request.ok() && receive.ok(), "size %zu: %d %d", size, request.err, receive.err);
         cr_assert_eq(receive.len, size, "DTO-11: %zu of %zu", receive.len, size);
-        cr_assert(std::memcmp(in.data(), out.data(), size) == 0, "size %zu arrived wrong", size);
+        cr_assert(same(in.data(), out.data(), size), "size %zu arrived wrong", size);
         cr_assert_eq(in[size], 0xAA, "size %zu: written behind the message", size);
     }
 }
@@ -54,7 +54,7 @@ void check_received(const Stream& stream, std::size_t size) {
         cr_assert(stream.ops[i]->ok(), "receive %zu: error %d", i, stream.ops[i]->err);
         cr_assert_eq(stream.ops[i]->len, size);
         const Bytes expected = pattern(size, static_cast<unsigned>(i));
-        cr_assert(std::memcmp(stream.buffers[i].data(), expected.data(), size) == 0,
+        cr_assert(same(stream.buffers[i].data(), expected.data(), size),
                   "message %zu is not in its place", i);
     }
     require_stream_order(stream.ops);
@@ -256,7 +256,7 @@ TRANSPORT_TEST(message_inject, up_to_its_size__arrives_without_completion) {
         std::fill(scratch.begin(), scratch.end(), std::uint8_t{0});
         wait_op(receive);
         cr_assert(receive.ok() && receive.len == size);
-        cr_assert(std::memcmp(in.data(), out.data(), size) == 0, "inject of %zu", size);
+        cr_assert(same(in.data(), out.data(), size), "inject of %zu", size);
     }
     settle(20);
     cr_assert_eq(pair->near.completions(), 0);

@@ -4,6 +4,7 @@
 // what a peer must not touch. May include: suite.h.
 #include "suite.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -32,18 +33,17 @@ void writes_and_reads(Endpoint& initiator, Side& target) {
     for (const std::size_t size : kSizes) {
         const Bytes data = pattern(size, static_cast<unsigned>(size) + 1);
         const std::size_t offset = (memory.size() - size) / 2;
-        std::memcpy(local.data(), data.data(), size);
+        std::copy_n(data.data(), size, local.data());
         Op& written = initiator.write_confirmed(local.data(), size,
                                                 memory.at(static_cast<std::int64_t>(offset)));
         wait_op(written);
         cr_assert(written.ok(), "write of %zu: %d", size, written.err);
-        cr_assert(std::memcmp(memory.data() + offset, data.data(), size) == 0, "write of %zu",
-                  size);
+        cr_assert(same(memory.data() + offset, data.data(), size), "write of %zu", size);
         std::memset(local.data(), 0, size);
         Op& read = initiator.read(local.data(), size, memory.at(static_cast<std::int64_t>(offset)));
         wait_op(read);
         cr_assert(read.ok(), "read of %zu: %d", size, read.err);
-        cr_assert(std::memcmp(local.data(), data.data(), size) == 0, "read of %zu", size);
+        cr_assert(same(local.data(), data.data(), size), "read of %zu", size);
     }
     cr_assert(memory.guards_whole() && local.guards_whole());
 }
@@ -293,7 +293,7 @@ TRANSPORT_TEST(rma_inject, write__arrives_without_completion) {
     Op& receive = pair->passive().recv(&note, 1);
     wait_op(pair->active.send(out.data(), 1));
     wait_op(receive);
-    cr_assert(std::memcmp(memory.data(), out.data(), size) == 0);
+    cr_assert(same(memory.data(), out.data(), size));
     cr_assert_eq(pair->near.completions(), 1, "the send's only");
 }
 

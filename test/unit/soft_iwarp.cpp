@@ -307,7 +307,7 @@ Test(soft_iwarp, a_region_closed_under_a_write_takes_no_further_byte, .timeout =
     const auto sum = [&] {
         return std::accumulate(
             memory.begin(), memory.end(), std::size_t{0},
-            [](std::size_t n, std::byte b) { return n + std::to_integer<int>(b); });
+            [](std::size_t n, std::byte b) { return n + std::to_integer<std::size_t>(b); });
     };
     const std::size_t placed = sum();
     cr_assert_lt(placed, size);

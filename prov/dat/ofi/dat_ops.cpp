@@ -85,12 +85,12 @@ int status(fid_ep* ep, fi_dat_ep_status* status) {
     return 0;
 }
 
-int disconnect(fid_ep* ep, fi_dat_disconnect how) {
+int disconnect(fid_ep* ep, int how) {
     if (how != FI_DAT_ABRUPT && how != FI_DAT_GRACEFUL) {
         DAT_WARN(ep_ctrl,
                  "disconnect(): how = %d; FI_DAT_ABRUPT (0) and FI_DAT_GRACEFUL (1) are "
                  "offered",
-                 static_cast<int>(how));
+                 how);
         return -FI_EINVAL;
     }
     return no_throw([&] { return ep_of(ep).disconnect("disconnect()", how == FI_DAT_GRACEFUL); });
