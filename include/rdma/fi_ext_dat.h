@@ -34,6 +34,19 @@ extern "C" {
 #define FI_DAT_EP_OPS "fi_dat_ep_ops"
 
 /*
+ * Flags of operations beyond libfabric's.
+ *
+ * FI_DAT_SOLICITED: with fi_sendmsg(), and fi_writemsg() with
+ * FI_REMOTE_CQ_DATA: the receiver's completion carries it as well (DTO-22).
+ * FI_DAT_INVALIDATE: with fi_sendmsg(): the low 4 bytes of fi_msg.data are the
+ * key of a region or window of the peer that the message ends, one that may be
+ * ended so; with the completion of a receive: its data is the key that the
+ * message ended. Not together with FI_REMOTE_CQ_DATA.
+ */
+#define FI_DAT_SOLICITED (1ULL << 63)
+#define FI_DAT_INVALIDATE (1ULL << 62)
+
+/*
  * The state of an endpoint as a DAT Consumer sees it (EP-1). The values are
  * those of DAT_EP_STATE, so that a uDAPL library can pass them on.
  */

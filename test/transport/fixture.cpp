@@ -106,6 +106,8 @@ Info hints_for(const Transport& transport, const SideOptions& options) {
     hints->domain_attr->mr_mode = options.mr_mode;
     hints->domain_attr->control_progress = progress;
     hints->domain_attr->data_progress = progress;
+    if (options.threading)
+        hints->domain_attr->threading = *options.threading;
     hints->fabric_attr->prov_name = strdup(provider());
     return hints;
 }
@@ -115,10 +117,13 @@ Side::Side(const Transport& transport, const SideOptions& options) : options_(op
     fi_info* info = nullptr;
     DAT_MUST(fi_getinfo(kApi, transport.address, "0", FI_SOURCE, hints.get(), &info));
     info_.reset(info);
+    if (is_dat() && options.mr_mode != 0) // it requires none, but does as it is told
+        info->domain_attr->mr_mode = options.mr_mode & (FI_MR_VIRT_ADDR | FI_MR_PROV_KEY);
     DAT_MUST(fi_fabric(info_->fabric_attr, fabric_.out(), nullptr));
     DAT_MUST(fi_domain(fabric_.get(), info_.get(), domain_.out(), nullptr));
 
     fi_eq_attr eq_attr{};
+    eq_attr.size = options.eq_size;
     eq_attr.flags = FI_WRITE;
     eq_attr.wait_obj = options.eq_wait;
     DAT_MUST(fi_eq_open(fabric_.get(), &eq_attr, eq_.out(), nullptr));
@@ -182,6 +187,8 @@ Bytes socket_address(const char* host, std::uint16_t port) {
 
 void Side::note(void* context, const Op& result) {
     ++completions_;
+    if (intercept && intercept(context, result))
+        return;
     DAT_REQUIRE(context, "a completion without the context it was posted with");
     Op& op = *static_cast<Op*>(context);
     DAT_REQUIRE(op.completions == 0, "an operation completed twice");
@@ -240,6 +247,7 @@ bool Side::pump_cq() {
                 result.flags = entry.flags;
                 result.len = entry.len;
                 result.data = entry.data;
+                result.buf = entry.buf;
             }
             note(context, result);
         }
@@ -333,10 +341,13 @@ Endpoint::Endpoint(Side& side, const Event& request) : side_(&side) {
 }
 
 void Endpoint::open(fi_info* info) {
+    info->rx_attr->mode |= side_->options().rx_mode;
     DAT_MUST(fi_endpoint(side_->domain(), info, ep_.out(), nullptr));
     DAT_MUST(fi_ep_bind(ep_.get(), &side_->eq()->fid, 0));
     const std::uint64_t selective = side_->options().selective ? FI_SELECTIVE_COMPLETION : 0;
     DAT_MUST(fi_ep_bind(ep_.get(), &side_->cq()->fid, FI_TRANSMIT | FI_RECV | selective));
+    if (side_->options().before_enable)
+        side_->options().before_enable(ep_.get());
     DAT_MUST(fi_enable(ep_.get()));
 }
 

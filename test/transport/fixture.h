@@ -137,6 +137,7 @@ struct Op {
     std::size_t len = 0;
     std::size_t olen = 0;
     std::uint64_t data = 0;
+    void* buf = nullptr;
     std::uint64_t order = 0; // of completion, over all operations of the process
     fid_t fid = nullptr;     // the endpoint that owes the completion, while it does
 
@@ -168,9 +169,14 @@ struct SideOptions {
     fi_wait_obj cq_wait = FI_WAIT_NONE;
     fi_wait_obj eq_wait = FI_WAIT_UNSPEC;
     std::size_t cq_size = 0;
+    std::size_t eq_size = 0;
     int mr_mode = 0;
     std::uint64_t caps = FI_MSG | FI_RMA;
     bool selective = false; // bind the CQ with FI_SELECTIVE_COMPLETION
+    std::optional<fi_threading> threading; // default: what the provider prefers
+    std::uint64_t rx_mode = 0;             // set in rx_attr->mode of every endpoint
+    // Gets every endpoint before it is enabled, to bind more to it.
+    std::function<void(fid_ep*)> before_enable;
 };
 
 // Hints for an FI_EP_MSG endpoint over `transport`.
@@ -213,6 +219,8 @@ class Side {
     std::deque<Event>& events() { return events_; }
     // Completions read so far.
     std::size_t completions() const { return completions_; }
+    // Gets each completion first, with its context; true: it is no posted operation's.
+    std::function<bool(void* context, const Op&)> intercept;
     // While true, waits leave this side alone.
     bool asleep = false;
 

@@ -45,7 +45,7 @@ const Breach kBreaches[] = {
     {"shorter than a header", 0x1000, [](auto&) { return wire::filled(13, 0xc1); }},
     // RFC 5040 7.1 and 7.2
     {"RDMAP version", 0x0205, [](auto&) { return untagged(0x83, 0, 1, 0, kFour); }},
-    {"unknown opcode", 0x0206, [](auto&) { return untagged(12, 0, 1, 0, kFour); }},
+    {"unknown opcode", 0x0206, [](auto&) { return untagged(14, 0, 1, 0, kFour); }},
     {"send on the read queue", 0x0206, [](auto&) { return untagged(3, 1, 1, 0, kFour); }},
     {"tagged send", 0x0206, [](auto& w) { return tagged(3, w.full, 0x1000, kFour); }},
     {"untagged write", 0x0206, [](auto&) { return untagged(0, 0, 1, 0, kFour); }},

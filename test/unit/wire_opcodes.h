@@ -33,6 +33,8 @@ inline constexpr Place kPlaces[] = {
     {Opcode::immediate_se, false, false, 0},
     {Opcode::atomic_request, false, false, 1},
     {Opcode::atomic_response, false, false, 3},
+    {Opcode::send_data, false, false, 0},
+    {Opcode::send_data_se, false, false, 0},
     {Opcode::ack, false, false, 4},
 };
 

@@ -51,10 +51,53 @@ class CompletionQueue {
     // thread goes to sleep on it.
     void arm(bool on) { armed_ = on; }
 
+    // As many wait as the queue was made for. Nothing that was posted is held back for
+    // it; what peers raise without a post is.
+    bool full() const { return queue_.size() >= nominal_size_; }
+
+  protected:
+    void set_nominal_size(std::size_t size) { nominal_size_ = size; }
+
   private:
     virtual void wake() = 0;
 
     base::ChunkQueue<Completion> queue_;
+    std::size_t nominal_size_ = SIZE_MAX;
+    bool armed_ = false;
+};
+
+// Counts finished operations, those that succeeded and those that did not. Calls are
+// serialized by the domain's gate.
+class Counter {
+  public:
+    virtual ~Counter() = default;
+    Counter() = default;
+    Counter(const Counter&) = delete;
+    Counter& operator=(const Counter&) = delete;
+
+    void add(DtoStatus status) {
+        ++(status == DtoStatus::success ? value_ : errors_);
+        if (armed_) [[unlikely]] {
+            wake();
+        }
+    }
+    std::uint64_t value() const { return value_; }
+    std::uint64_t errors() const { return errors_; }
+    void set(std::uint64_t value, std::uint64_t errors) {
+        value_ = value;
+        errors_ = errors;
+        if (armed_) {
+            wake();
+        }
+    }
+    // While armed every change calls wake().
+    void arm(bool on) { armed_ = on; }
+
+  private:
+    virtual void wake() = 0;
+
+    std::uint64_t value_ = 0;
+    std::uint64_t errors_ = 0;
     bool armed_ = false;
 };
 

@@ -75,8 +75,18 @@ class DtoStream {
         marks_[slot(seq)] = static_cast<std::uint8_t>(status);
         return true;
     }
+    // The owner takes an operation back and reports it by itself: its place in the
+    // order is passed over, and what is behind it is not affected (fi_cancel(3); DAT
+    // has no such call). False where it is not outstanding or has finished.
+    bool withdraw(std::uint64_t seq) {
+        if (seq - head_ >= tail_ - head_ || marks_[slot(seq)] != kPosted) {
+            return false;
+        }
+        marks_[slot(seq)] = kWithdrawn;
+        return true;
+    }
     bool finished(std::uint64_t seq) const { return marks_[slot(seq)] != kPosted; }
-    // How an outstanding operation finished. Precondition: finished(seq).
+    // How an outstanding operation finished. Precondition: finished(seq), by finish().
     DtoStatus status(std::uint64_t seq) const { return static_cast<DtoStatus>(marks_[slot(seq)]); }
     // An unsuccessful completion was popped since the last restart().
     bool failed() const { return failed_; }
@@ -92,6 +102,8 @@ class DtoStream {
     // operation has not finished. After the first unsuccessful one every other
     // is FLUSHED until restart(), whatever became of it (DISC-7).
     bool pop(Done& done) {
+        while (head_ != tail_ && marks_[slot(head_)] == kWithdrawn)
+            [[unlikely]] { ++head_; }
         if (head_ == tail_ || marks_[slot(head_)] == kPosted) {
             return false;
         }
@@ -110,6 +122,7 @@ class DtoStream {
 
   private:
     static constexpr std::uint8_t kPosted = 0xff;
+    static constexpr std::uint8_t kWithdrawn = 0xfe;
 
     std::uint64_t head_ = 0;
     std::uint64_t tail_ = 0;

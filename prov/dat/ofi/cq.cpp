@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "ofi/errors.h"
 #include "ofi/no_op.h"
+#include "ofi/sleeper.h"
 
 #include <algorithm>
 #include <chrono>
@@ -17,6 +18,7 @@ namespace dat::ofi {
 namespace {
 
 constexpr std::size_t kMaxSize = std::size_t{1} << 24;
+constexpr std::size_t kDefaultSize = 1024;
 
 template <class Entry> void fill(Entry& entry, const core::Completion& completion) {
     entry.op_context = completion.context;
@@ -41,6 +43,7 @@ CompletionQueue::CompletionQueue(Domain& domain, const fi_cq_attr& attr, void* c
       by_threshold_(attr.wait_cond == FI_CQ_COND_THRESHOLD) {
     fid.fclass = FI_CLASS_CQ;
     fid.context = context;
+    set_nominal_size(attr.size ? attr.size : kDefaultSize);
     domain_.users.add();
 }
 
@@ -128,23 +131,6 @@ std::size_t CompletionQueue::threshold(const void* condition, std::size_t count)
     const auto wanted = static_cast<std::size_t>(reinterpret_cast<std::uintptr_t>(condition));
     return std::clamp<std::size_t>(wanted, 1, std::max<std::size_t>(count, 1));
 }
-
-namespace {
-
-// A thread that may sleep. It says so before it looks for the last time, so that no
-// post after that look is put off until a progress() that nobody calls.
-class Sleeper {
-  public:
-    explicit Sleeper(soft::Domain& domain) : domain_(domain) { domain_.sleeper_begins(); }
-    ~Sleeper() { domain_.sleeper_ends(); }
-    Sleeper(const Sleeper&) = delete;
-    Sleeper& operator=(const Sleeper&) = delete;
-
-  private:
-    soft::Domain& domain_;
-};
-
-} // namespace
 
 template <class Entry>
 ssize_t CompletionQueue::read_waiting(void* buf, std::size_t count, const void* condition,

@@ -4,6 +4,8 @@
 #include "ofi/domain.h"
 
 #include "base/log.h"
+#include "ofi/atomic.h"
+#include "ofi/cntr.h"
 #include "ofi/cq.h"
 #include "ofi/ep.h"
 #include "ofi/errors.h"
@@ -11,6 +13,7 @@
 #include "ofi/mr.h"
 #include "ofi/no_op.h"
 #include "ofi/provider.h"
+#include "ofi/srx.h"
 
 #include <cstring>
 #include <memory>
@@ -34,8 +37,8 @@ int close(fid_t f) {
     Domain& domain = object_of<Domain, fid_domain>(f);
     if (domain.users.count() > 0) {
         DAT_WARN(domain,
-                 "fi_close() of a domain: %d of its endpoints, completion queues and "
-                 "memory regions are open",
+                 "fi_close() of a domain: %d of its endpoints, shared contexts, completion "
+                 "queues, counters and memory regions are open",
                  domain.users.count());
         return -FI_EBUSY;
     }
@@ -69,11 +72,11 @@ fi_ops_domain g_domain_ops = {
     .cq_open = open_cq,
     .endpoint = open_endpoint,
     .scalable_ep = DAT_NOT_OFFERED(fi_ops_domain, scalable_ep),
-    .cntr_open = DAT_NOT_OFFERED(fi_ops_domain, cntr_open),
+    .cntr_open = open_cntr,
     .poll_open = DAT_NOT_OFFERED(fi_ops_domain, poll_open),
     .stx_ctx = DAT_NOT_OFFERED(fi_ops_domain, stx_ctx),
-    .srx_ctx = DAT_NOT_OFFERED(fi_ops_domain, srx_ctx),
-    .query_atomic = DAT_NOT_OFFERED(fi_ops_domain, query_atomic),
+    .srx_ctx = open_srx,
+    .query_atomic = query_atomic,
     .query_collective = DAT_NOT_OFFERED(fi_ops_domain, query_collective),
     .endpoint2 = open_endpoint_with_flags,
 };

@@ -21,6 +21,7 @@ namespace dat::ofi {
 namespace {
 
 constexpr std::uint64_t kNeedsTxQueue = FI_SEND | FI_READ | FI_WRITE;
+constexpr std::size_t kDefaultMinMulti = 64; // bytes
 
 Endpoint& endpoint_of(fid_t f) { return object_of<Endpoint, fid_ep>(f); }
 
@@ -35,10 +36,14 @@ int bind(fid_t f, fid_t to, std::uint64_t flags) {
         return endpoint_of(f).bind_queue(object_of<EventQueue, fid_eq>(to));
     case FI_CLASS_CQ:
         return endpoint_of(f).bind_queue(object_of<CompletionQueue, fid_cq>(to), flags);
+    case FI_CLASS_CNTR:
+        return endpoint_of(f).bind_counter(object_of<Counter, fid_cntr>(to), flags);
+    case FI_CLASS_SRX_CTX:
+        return endpoint_of(f).bind_shared(object_of<SharedContext, fid_ep>(to));
     default:
         DAT_WARN(ep_ctrl,
-                 "fi_ep_bind(): objects of class %zu cannot be bound; event queues and "
-                 "completion queues can",
+                 "fi_ep_bind(): objects of class %zu cannot be bound; event queues, completion "
+                 "queues, counters and shared receive contexts can",
                  to->fclass);
         return -FI_ENOSYS;
     }
@@ -95,12 +100,39 @@ int open_ops(fid_t, const char* name, std::uint64_t flags, void** table, void*) 
     return 0;
 }
 
-int get_ep_option(fid_t, int level, int name, void* value, std::size_t* size) {
-    return get_option(level, name, value, size);
+int get_ep_option(fid_t f, int level, int name, void* value, std::size_t* size) {
+    if (level != FI_OPT_ENDPOINT || name != FI_OPT_MIN_MULTI_RECV) {
+        return get_option(level, name, value, size);
+    }
+    const std::size_t least = endpoint_of(f).min_multi();
+    if (*size < sizeof least) {
+        *size = sizeof least;
+        return -FI_ETOOSMALL;
+    }
+    std::memcpy(value, &least, sizeof least);
+    *size = sizeof least;
+    return 0;
 }
 
-int set_ep_option(fid_t, int level, int name, const void* value, std::size_t size) {
-    return set_option(level, name, value, size);
+int set_ep_option(fid_t f, int level, int name, const void* value, std::size_t size) {
+    if (level != FI_OPT_ENDPOINT || name != FI_OPT_MIN_MULTI_RECV) {
+        return set_option(level, name, value, size);
+    }
+    std::size_t least = 0;
+    if (size != sizeof least) {
+        DAT_WARN(ep_ctrl, "fi_setopt(FI_OPT_MIN_MULTI_RECV): a value of %zu bytes; it has %zu",
+                 size, sizeof least);
+        return -FI_EINVAL;
+    }
+    std::memcpy(&least, value, sizeof least);
+    endpoint_of(f).set_min_multi(least);
+    return 0;
+}
+
+ssize_t cancel(fid_t f, void* context) {
+    Endpoint& ep = endpoint_of(f);
+    const soft::GateCaller in(ep.gate());
+    return ep.soft().cancel_receive(context) ? 0 : -FI_ENOENT;
 }
 
 ssize_t size_left(fid_ep* f, bool tx) {
@@ -126,7 +158,7 @@ fi_ops g_fid_ops = {
 
 fi_ops_ep g_ep_ops = {
     .size = sizeof(fi_ops_ep),
-    .cancel = DAT_NOT_OFFERED(fi_ops_ep, cancel),
+    .cancel = cancel,
     .getopt = get_ep_option,
     .setopt = set_ep_option,
     .tx_ctx = DAT_NOT_OFFERED(fi_ops_ep, tx_ctx),
@@ -178,9 +210,22 @@ Endpoint::Endpoint(Domain& domain, const fi_info& info, void* context)
     msg = &msg_ops_not_enabled;
     rma = &rma_ops_not_enabled;
     tagged = &no_tagged_ops;
-    atomic = &no_atomic_ops;
+    atomic = &atomic_ops_not_enabled;
     collective = &no_collective_ops;
+    soft_.set_arrival_flags({.with_data = FI_REMOTE_CQ_DATA,
+                             .solicited = FI_DAT_SOLICITED,
+                             .invalidated = FI_DAT_INVALIDATE,
+                             .by_write = FI_RMA | FI_REMOTE_WRITE,
+                             .released = FI_MULTI_RECV});
+    soft_.set_writes_take_receives(((info.mode | info.rx_attr->mode) & FI_RX_CQ_DATA) != 0);
+    set_min_multi(kDefaultMinMulti);
     domain_.users.add();
+}
+
+void Endpoint::set_min_multi(std::size_t least) {
+    const soft::GateCaller in(gate());
+    min_multi_ = least;
+    soft_.set_min_multi(least);
 }
 
 Endpoint::~Endpoint() {
@@ -200,6 +245,10 @@ Endpoint::~Endpoint() {
         if (cq) {
             cq->users.remove();
         }
+    }
+    for_each_counter([](Counter& counter) { counter.users.remove(); });
+    if (srx_) {
+        srx_->users.remove();
     }
     domain_.users.remove();
 }
@@ -252,6 +301,57 @@ int Endpoint::bind_queue(CompletionQueue& cq, std::uint64_t flags) {
     return 0;
 }
 
+int Endpoint::bind_counter(Counter& cntr, std::uint64_t flags) {
+    constexpr std::uint64_t kCounted =
+        FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+    if ((flags & ~kCounted) != 0 || flags == 0) {
+        DAT_WARN(ep_ctrl,
+                 "fi_ep_bind(): flags = 0x%llx with a counter; FI_SEND, FI_RECV, FI_READ, "
+                 "FI_WRITE, FI_REMOTE_READ and FI_REMOTE_WRITE are offered",
+                 static_cast<unsigned long long>(flags));
+        return -FI_EINVAL;
+    }
+    soft::Endpoint::Counters bound = counters_;
+    const auto bind = [&](std::uint64_t flag, core::Counter*& slot) {
+        if ((flags & flag) == 0) {
+            return true;
+        }
+        const bool free = !slot;
+        slot = &cntr;
+        return free;
+    };
+    bool free = bind(FI_SEND, bound.send);
+    free &= bind(FI_RECV, bound.receive);
+    free &= bind(FI_READ, bound.read);
+    free &= bind(FI_WRITE, bound.write);
+    free &= bind(FI_REMOTE_READ, bound.remote_read);
+    free &= bind(FI_REMOTE_WRITE, bound.remote_write);
+    if (enabled_ || !free || &cntr.domain() != &domain_) {
+        DAT_WARN(ep_ctrl, "fi_ep_bind(): %s",
+                 enabled_ ? "the endpoint is enabled already"
+                 : free   ? "the counter belongs to another domain"
+                          : "a counter is bound already for one of these operations");
+        return enabled_ ? -FI_EOPBADSTATE : -FI_EINVAL;
+    }
+    for_each_counter([](Counter& counter) { counter.users.remove(); });
+    counters_ = bound;
+    for_each_counter([](Counter& counter) { counter.users.add(); });
+    return 0;
+}
+
+int Endpoint::bind_shared(SharedContext& srx) {
+    if (enabled_ || srx_ || &srx.domain() != &domain_) {
+        DAT_WARN(ep_ctrl, "fi_ep_bind(): %s",
+                 enabled_ ? "the endpoint is enabled already"
+                 : srx_   ? "a shared receive context is bound already"
+                          : "the shared receive context belongs to another domain");
+        return enabled_ ? -FI_EOPBADSTATE : -FI_EINVAL;
+    }
+    srx_ = &srx;
+    srx.users.add();
+    return 0;
+}
+
 int Endpoint::enable() {
     if (enabled_) {
         return 0;
@@ -267,9 +367,12 @@ int Endpoint::enable() {
     }
     const soft::GateCaller in(gate());
     soft_.set_queues(tx_cq_, rx_cq_);
+    soft_.set_counters(counters_);
+    soft_.set_shared(srx_ ? &srx_->receives() : nullptr);
     enabled_ = true;
     msg = &msg_ops_unconnected;
     rma = &rma_ops_unconnected;
+    atomic = &atomic_ops_unconnected;
     return 0;
 }
 
@@ -292,6 +395,7 @@ void Endpoint::link_ready(soft::Link& link) {
         name_ = static_cast<iwarp::Link&>(link).local();
         std::atomic_ref(msg).store(&msg_ops_iwarp, std::memory_order_release);
         std::atomic_ref(rma).store(&rma_ops_iwarp, std::memory_order_release);
+        std::atomic_ref(atomic).store(&atomic_ops_iwarp, std::memory_order_release);
     }
 }
 

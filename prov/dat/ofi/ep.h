@@ -6,13 +6,16 @@
 #ifndef DAT_OFI_EP_H
 #define DAT_OFI_EP_H
 
+#include "ofi/cntr.h"
 #include "ofi/cq.h"
 #include "ofi/domain.h"
 #include "ofi/eq.h"
 #include "ofi/fid.h"
+#include "ofi/srx.h"
 #include "soft/endpoint.h"
 #include "soft/iwarp/socket.h"
 
+#include <rdma/fi_atomic.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_ext_dat.h>
 
@@ -39,6 +42,8 @@ class Endpoint final : public fid_ep, private soft::EndpointOwner {
 
     int bind_queue(EventQueue& eq);
     int bind_queue(CompletionQueue& cq, std::uint64_t flags);
+    int bind_counter(Counter& cntr, std::uint64_t flags);
+    int bind_shared(SharedContext& srx);
     int enable();
 
     // Defaults for calls without flags, and what applies to those with.
@@ -54,6 +59,9 @@ class Endpoint final : public fid_ep, private soft::EndpointOwner {
         return rx_reports_all_ || (flags & FI_COMPLETION) != 0;
     }
     std::size_t inject_size() const { return inject_size_; }
+    // FI_OPT_MIN_MULTI_RECV, in bytes.
+    std::size_t min_multi() const { return min_multi_; }
+    void set_min_multi(std::size_t least);
 
     // Connection management; 0 or -FI_E*, logged.
     int connect(const void* address, const void* param, std::size_t size);
@@ -72,6 +80,15 @@ class Endpoint final : public fid_ep, private soft::EndpointOwner {
   private:
     void link_ready(soft::Link& link) override;
     void raise(core::ConnectionEvent&& event) override;
+    template <class Call> void for_each_counter(Call&& call) {
+        for (core::Counter* counter :
+             {counters_.send, counters_.write, counters_.read, counters_.receive,
+              counters_.remote_read, counters_.remote_write}) {
+            if (counter) {
+                call(static_cast<Counter&>(*counter));
+            }
+        }
+    }
     // Holds the request whose handle is `handle`; 0 or -FI_EINVAL.
     int hold(fid_t handle);
     const char* source_unfit(const iwarp::SocketAddress& destination) const;
@@ -81,10 +98,13 @@ class Endpoint final : public fid_ep, private soft::EndpointOwner {
     EventQueue* eq_ = nullptr;
     CompletionQueue* tx_cq_ = nullptr;
     CompletionQueue* rx_cq_ = nullptr;
+    SharedContext* srx_ = nullptr;
+    soft::Endpoint::Counters counters_;
     const std::uint64_t caps_;
     std::uint64_t tx_flags_;
     std::uint64_t rx_flags_;
     const std::size_t inject_size_;
+    std::size_t min_multi_ = 0;
     bool tx_reports_all_ = true;
     bool rx_reports_all_ = true;
     bool enabled_ = false;
@@ -104,10 +124,13 @@ int open_endpoint(fid_domain* domain, fi_info* info, fid_ep** ep, void* context)
 extern fi_ops_cm ep_cm_ops;
 extern fi_ops_msg msg_ops_not_enabled;
 extern fi_ops_rma rma_ops_not_enabled;
+extern fi_ops_atomic atomic_ops_not_enabled;
 extern fi_ops_msg msg_ops_unconnected;
 extern fi_ops_rma rma_ops_unconnected;
+extern fi_ops_atomic atomic_ops_unconnected;
 extern fi_ops_msg msg_ops_iwarp;
 extern fi_ops_rma rma_ops_iwarp;
+extern fi_ops_atomic atomic_ops_iwarp;
 extern fi_dat_ops_ep dat_ep_ops;
 
 } // namespace dat::ofi

@@ -4,6 +4,7 @@
 #include "ofi/fabric.h"
 
 #include "base/log.h"
+#include "ofi/cntr.h"
 #include "ofi/cq.h"
 #include "ofi/domain.h"
 #include "ofi/eq.h"
@@ -36,10 +37,12 @@ int try_wait(fid_fabric*, fid_t* fids, int count) {
             rc = object_of<CompletionQueue, fid_cq>(fids[i]).try_wait();
         } else if (fids[i]->fclass == FI_CLASS_EQ) {
             rc = object_of<EventQueue, fid_eq>(fids[i]).try_wait();
+        } else if (fids[i]->fclass == FI_CLASS_CNTR) {
+            rc = object_of<Counter, fid_cntr>(fids[i]).try_wait();
         } else {
             DAT_WARN(fabric,
                      "fi_trywait(): fids[%d] is neither an event queue nor a completion "
-                     "queue",
+                     "queue nor a counter",
                      i);
         }
         if (rc) {

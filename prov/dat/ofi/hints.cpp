@@ -13,8 +13,10 @@
 namespace dat::ofi {
 namespace {
 
-constexpr std::uint64_t kTxCaps = FI_MSG | FI_RMA | FI_SEND | FI_READ | FI_WRITE;
-constexpr std::uint64_t kRxCaps = FI_MSG | FI_RMA | FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE;
+constexpr std::uint64_t kTxCaps =
+    FI_MSG | FI_RMA | FI_ATOMIC | FI_SEND | FI_READ | FI_WRITE | FI_FENCE;
+constexpr std::uint64_t kRxCaps = FI_MSG | FI_RMA | FI_ATOMIC | FI_RECV | FI_REMOTE_READ |
+                                  FI_REMOTE_WRITE | FI_MULTI_RECV | FI_RMA_EVENT;
 constexpr std::uint64_t kDomainCaps = FI_LOCAL_COMM | FI_REMOTE_COMM;
 constexpr std::uint64_t kCaps = kTxCaps | kRxCaps | kDomainCaps;
 constexpr std::uint64_t kMessageDirections = FI_SEND | FI_RECV;
@@ -29,6 +31,7 @@ constexpr std::uint64_t kCompletionOrder = FI_ORDER_STRICT;
 
 constexpr std::size_t kEndpoints = 1U << 15;
 constexpr std::size_t kQueues = 1U << 16;
+constexpr std::size_t kDataSize = sizeof(std::uint32_t); // of remote CQ data
 constexpr std::size_t kRegions = 1U << 24;
 // Modes of registration that a provider of API 1.5 knows; the values 1 and 2 stand
 // for whole sets of modes.
@@ -78,9 +81,9 @@ bool check_endpoint(const fi_ep_attr& ep, std::uint64_t caps, Comparison& c) {
         return c.refuse_routine("ep_attr->type: only FI_EP_MSG is offered (ofi_rxm makes "
                                 "FI_EP_RDM of it)");
     }
-    if (ep.rx_ctx_cnt == FI_SHARED_CONTEXT || ep.tx_ctx_cnt == FI_SHARED_CONTEXT) {
-        return c.refuse_routine("ep_attr->rx_ctx_cnt or tx_ctx_cnt = FI_SHARED_CONTEXT: shared "
-                                "contexts are not offered");
+    if (ep.tx_ctx_cnt == FI_SHARED_CONTEXT) {
+        return c.refuse_routine("ep_attr->tx_ctx_cnt = FI_SHARED_CONTEXT: shared transmit contexts "
+                                "are not offered");
     }
     if (ep.protocol != FI_PROTO_UNSPEC && ep.protocol != FI_PROTO_IWARP) {
         return c.refuse("ep_attr->protocol = %u, FI_PROTO_IWARP (%d) is offered", ep.protocol,
@@ -90,7 +93,8 @@ bool check_endpoint(const fi_ep_attr& ep, std::uint64_t caps, Comparison& c) {
     return c.at_most("ep_attr->protocol_version", ep.protocol_version, 1) &&
            c.at_most("ep_attr->max_msg_size", ep.max_msg_size, kMaxMessageSize) &&
            c.at_most("ep_attr->tx_ctx_cnt", ep.tx_ctx_cnt, 1) &&
-           c.at_most("ep_attr->rx_ctx_cnt", ep.rx_ctx_cnt, 1) &&
+           (ep.rx_ctx_cnt == FI_SHARED_CONTEXT ||
+            c.at_most("ep_attr->rx_ctx_cnt", ep.rx_ctx_cnt, 1)) &&
            c.at_most("ep_attr->auth_key_size", ep.auth_key_size, 0) &&
            (!rma ||
             (c.at_most("ep_attr->max_order_raw_size", ep.max_order_raw_size, kMaxMessageSize) &&
@@ -137,13 +141,14 @@ bool check_domain(const fi_domain_attr& domain, std::uint32_t version, Compariso
     if (!c.at_most("domain_attr->threading", domain.threading, FI_THREAD_ENDPOINT) ||
         !c.at_most("domain_attr->control_progress", domain.control_progress, FI_PROGRESS_MANUAL) ||
         !c.at_most("domain_attr->data_progress", domain.data_progress, FI_PROGRESS_MANUAL) ||
-        !c.at_most("domain_attr->cq_data_size", domain.cq_data_size, 0) ||
+        !c.at_most("domain_attr->cq_data_size", domain.cq_data_size, kDataSize) ||
         !check_mr_mode(domain.mr_mode, version, c)) {
         return false;
     }
     // Members of API 1.5: an older program's structure ends before them.
     return before_1_5(version) ||
-           (c.at_most("domain_attr->cntr_cnt", domain.cntr_cnt, 0) &&
+           (c.at_most("domain_attr->cntr_cnt", domain.cntr_cnt, kQueues) &&
+            c.at_most("domain_attr->max_ep_srx_ctx", domain.max_ep_srx_ctx, 1) &&
             c.at_most("domain_attr->mr_iov_limit", domain.mr_iov_limit, 1) &&
             c.within("domain_attr->caps", domain.caps, kDomainCaps, FI_TYPE_CAPS) &&
             c.at_most("domain_attr->auth_key_size", domain.auth_key_size, 0) &&
@@ -173,14 +178,16 @@ std::uint64_t caps_for(std::uint64_t hints, std::uint64_t offered) {
     return caps;
 }
 
-// Of what the program is ready for, what the provider makes use of: then a peer
-// has to know keys and addresses that it cannot guess.
+// None is required, and a mode that is not required is not asked of a program that is
+// ready for it: some then go by their own keys and by offsets all the same. Whoever
+// wants the provider's keys or virtual addresses says so to fi_domain(3), or by
+// FI_MR_BASIC.
 int mr_mode_for(const fi_domain_attr* hints, std::uint32_t version) {
     const int mode = hints ? hints->mr_mode : 0;
     if (mode == kBasic || mode == kScalable) {
         return mode;
     }
-    return before_1_5(version) ? kScalable : mode & (FI_MR_VIRT_ADDR | FI_MR_PROV_KEY);
+    return before_1_5(version) ? kScalable : 0;
 }
 
 template <class Value> Value either(Value hint, Value otherwise) {
@@ -221,7 +228,8 @@ void fill_endpoint(fi_ep_attr& ep, const fi_ep_attr* hints) {
     ep.max_order_waw_size =
         hints ? either(hints->max_order_waw_size, kMaxMessageSize) : kMaxMessageSize;
     ep.tx_ctx_cnt = 1;
-    ep.rx_ctx_cnt = 1;
+    ep.rx_ctx_cnt =
+        hints && hints->rx_ctx_cnt == FI_SHARED_CONTEXT ? FI_SHARED_CONTEXT : std::size_t{1};
 }
 
 void fill_domain(fi_domain_attr& domain, const fi_domain_attr* hints, std::uint32_t version) {
@@ -235,7 +243,10 @@ void fill_domain(fi_domain_attr& domain, const fi_domain_attr* hints, std::uint3
     domain.av_type = hints ? hints->av_type : FI_AV_UNSPEC;
     domain.mr_mode = mr_mode_for(hints, version);
     domain.mr_key_size = sizeof(std::uint32_t);
+    domain.cq_data_size = kDataSize;
     domain.cq_cnt = kQueues;
+    domain.cntr_cnt = kQueues;
+    domain.max_ep_srx_ctx = 1;
     domain.ep_cnt = kEndpoints;
     domain.tx_ctx_cnt = kEndpoints;
     domain.rx_ctx_cnt = kEndpoints;

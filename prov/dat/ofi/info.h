@@ -22,13 +22,14 @@ using Info = std::unique_ptr<fi_info, FreeInfo>; // a list
 
 inline constexpr std::size_t kDefaultQueueSize = 128;
 inline constexpr std::size_t kMaxQueueSize = 16384;
+inline constexpr std::size_t kMaxSharedSize = std::size_t{1} << 20;
 inline constexpr std::size_t kMaxMessageSize = UINT32_MAX; // RFC 5041: 32-bit offsets
 inline constexpr std::size_t kMaxConnectionData = iwarp::kMaxPrivateData;
 
 // Operation flags that a tx_attr or rx_attr may set as the default of an endpoint.
 inline constexpr std::uint64_t kTxOpFlags =
     FI_INJECT | FI_COMPLETION | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE;
-inline constexpr std::uint64_t kRxOpFlags = FI_COMPLETION;
+inline constexpr std::uint64_t kRxOpFlags = FI_COMPLETION | FI_MULTI_RECV;
 
 // fi_getinfo(3). One entry for each source address, the best first.
 int getinfo(std::uint32_t version, const char* node, const char* service, std::uint64_t flags,

@@ -4,6 +4,7 @@
 #include "ofi/mr.h"
 
 #include "base/log.h"
+#include "ofi/cntr.h"
 #include "ofi/domain.h"
 #include "ofi/errors.h"
 #include "ofi/fabric.h"
@@ -21,11 +22,20 @@ constexpr std::uint64_t kAccess =
 class MemoryRegion final : public fid_mr {
   public:
     MemoryRegion(Domain& domain, void* context);
-    ~MemoryRegion() { domain_.users.remove(); }
+    ~MemoryRegion() {
+        for (Counter* counter : {reads_, writes_}) {
+            if (counter) {
+                counter->users.remove();
+            }
+        }
+        domain_.users.remove();
+    }
 
     // Puts it into the domain's table; sets the key. 0, or -FI_ENOKEY where
     // the requested key is taken.
     int publish(const soft::Region& region, std::uint64_t requested_key);
+    // FI_RMA_EVENT: the counter counts what peers do to it.
+    int bind(Counter& counter, std::uint64_t flags);
     // From here on no peer reaches it.
     void withdraw() {
         const soft::GateCaller in(domain_.gate());
@@ -34,7 +44,34 @@ class MemoryRegion final : public fid_mr {
 
   private:
     Domain& domain_;
+    Counter* reads_ = nullptr;
+    Counter* writes_ = nullptr;
 };
+
+int MemoryRegion::bind(Counter& counter, std::uint64_t flags) {
+    const bool reads = (flags & FI_REMOTE_READ) != 0;
+    const bool writes = (flags & FI_REMOTE_WRITE) != 0;
+    if ((flags & ~(FI_REMOTE_READ | FI_REMOTE_WRITE)) != 0 || (!reads && !writes) ||
+        (reads && reads_) || (writes && writes_) || &counter.domain() != &domain_) {
+        DAT_WARN(mr,
+                 "fi_mr_bind(): flags = 0x%llx; FI_REMOTE_READ, FI_REMOTE_WRITE or both, each "
+                 "once, with a counter of the same domain",
+                 static_cast<unsigned long long>(flags));
+        return -FI_EINVAL;
+    }
+    const soft::GateCaller in(domain_.gate());
+    domain_.soft().regions().count(static_cast<std::uint32_t>(key), reads ? &counter : nullptr,
+                                   writes ? &counter : nullptr);
+    if (reads) {
+        reads_ = &counter;
+        counter.users.add();
+    }
+    if (writes) {
+        writes_ = &counter;
+        counter.users.add();
+    }
+    return 0;
+}
 
 int MemoryRegion::publish(const soft::Region& region, std::uint64_t requested_key) {
     const soft::GateCaller in(domain_.gate());
@@ -54,13 +91,22 @@ int close(fid_t f) {
     return 0;
 }
 
+int bind(fid_t f, fid_t to, std::uint64_t flags) {
+    if (to->fclass != FI_CLASS_CNTR) {
+        DAT_WARN(mr, "fi_mr_bind(): objects of class %zu cannot be bound; counters can",
+                 to->fclass);
+        return -FI_ENOSYS;
+    }
+    return object_of<MemoryRegion, fid_mr>(f).bind(object_of<Counter, fid_cntr>(to), flags);
+}
+
 // A region is enabled from the start; FI_ENABLE on it has nothing to do.
 int control(fid_t, int command, void*) { return command == FI_ENABLE ? 0 : -FI_ENOSYS; }
 
 fi_ops g_fid_ops = {
     .size = sizeof(fi_ops),
     .close = close,
-    .bind = DAT_NOT_OFFERED(fi_ops, bind),
+    .bind = bind,
     .control = control,
     .ops_open = DAT_NOT_OFFERED(fi_ops, ops_open),
     .tostr = DAT_NOT_OFFERED(fi_ops, tostr),

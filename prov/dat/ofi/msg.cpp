@@ -37,6 +37,27 @@ int refuse_key(const char* call, std::uint64_t key) {
     return -FI_EKEYREJECTED;
 }
 
+int refuse_data(const char* call, std::uint64_t data) {
+    DAT_WARN(ep_data, "%s: data = 0x%llx is longer than the cq_data_size of 4 bytes", call,
+             static_cast<unsigned long long>(data));
+    return -FI_EINVAL;
+}
+
+int refuse_shared(const char* call) {
+    DAT_WARN(ep_data,
+             "%s: the endpoint takes its receives from a shared receive context; post to that",
+             call);
+    return -FI_EOPBADSTATE;
+}
+
+int refuse_peer(const char* call) {
+    DAT_WARN(ep_data,
+             "%s: the peer is not a `dat` provider: remote CQ data and atomics are beyond "
+             "RFC 5040, and cannot be sent to it",
+             call);
+    return -FI_EOPNOTSUPP;
+}
+
 int refuse_without_reads(const char* call, bool is_read) {
     DAT_WARN(ep_data, "%s: the peer serves no RDMA reads (its IRD is 0)%s", call,
              is_read ? "" : ", by which FI_DELIVERY_COMPLETE would be known; use another level");
@@ -54,21 +75,18 @@ namespace {
 ssize_t post_receive(const char* call, fid_ep* f, const iovec* iov, std::size_t count,
                      void* context, std::uint64_t flags) {
     Endpoint& ep = ep_of(f);
+    if (ep.soft().shared()) [[unlikely]] { // U-33
+        return refuse_shared(call);
+    }
+    const bool multi = (flags & FI_MULTI_RECV) != 0;
+    if (multi && count != 1) [[unlikely]] {
+        return refuse_count(call, count, 1);
+    }
     const soft::GateCaller in(ep.gate());
     const bool reported = ep.rx_reported(flags);
     const core::PostVerdict verdict =
         soft::post_receive(ep.soft(), [&](soft::Receive& receive, std::uint64_t) {
-            receive.context = context;
-            receive.completion_flags = FI_RECV | FI_MSG;
-            receive.capacity = total(iov, count);
-            receive.iov_count = static_cast<std::uint8_t>(count);
-            receive.signaled = reported;
-            receive.length = 0;
-            receive.data = 0;
-            receive.overflow = 0;
-            for (std::size_t i = 0; i < count; ++i) {
-                receive.iov[i] = {static_cast<std::byte*>(iov[i].iov_base), iov[i].iov_len};
-            }
+            fill(receive, iov, count, context, reported, multi);
         });
     if (verdict == core::PostVerdict::refused) [[unlikely]] {
         return refuse_state(call, ep);
@@ -118,12 +136,48 @@ template <class Path> struct Sends {
     }
 
     static ssize_t sendmsg(fid_ep* ep, const fi_msg* msg, std::uint64_t flags) {
-        if (const int rc = check("fi_sendmsg()", msg->iov_count, flags, kRequestFlags)) {
+        if (const int rc = check("fi_sendmsg()", msg->iov_count, flags,
+                                 kRequestFlags | kDataFlags | FI_DAT_INVALIDATE)) {
             return rc;
         }
-        return submit<Path>("fi_sendmsg()", ep,
-                            {soft::OpCode::send, kDone, msg->msg_iov, msg->iov_count,
-                             total(msg->msg_iov, msg->iov_count), msg->context, flags});
+        const bool data = (flags & FI_REMOTE_CQ_DATA) != 0;
+        const bool invalidate = (flags & FI_DAT_INVALIDATE) != 0;
+        if (data && invalidate) {
+            return refuse_flags("fi_sendmsg()", flags, ~std::uint64_t{FI_REMOTE_CQ_DATA});
+        }
+        Post post{invalidate ? soft::OpCode::send_invalidate : soft::OpCode::send,
+                  kDone,
+                  msg->msg_iov,
+                  msg->iov_count,
+                  total(msg->msg_iov, msg->iov_count),
+                  msg->context,
+                  flags};
+        post.key = invalidate ? msg->data : 0;
+        post.data = data ? msg->data : 0;
+        return submit<Path>("fi_sendmsg()", ep, post);
+    }
+
+    static ssize_t senddata(fid_ep* ep, const void* buf, std::size_t len, void*, std::uint64_t data,
+                            fi_addr_t, void* context) {
+        const iovec iov{const_cast<void*>(buf), len};
+        Post post{soft::OpCode::send,
+                  kDone,
+                  &iov,
+                  1,
+                  len,
+                  context,
+                  ep_of(ep).tx_flags() | FI_REMOTE_CQ_DATA};
+        post.data = data;
+        return submit<Path>("fi_senddata()", ep, post);
+    }
+
+    static ssize_t injectdata(fid_ep* ep, const void* buf, std::size_t len, std::uint64_t data,
+                              fi_addr_t) {
+        const iovec iov{const_cast<void*>(buf), len};
+        Post post{soft::OpCode::send, kDone, &iov, 1, len, nullptr, FI_INJECT | FI_REMOTE_CQ_DATA};
+        post.silent = true;
+        post.data = data;
+        return submit<Path>("fi_injectdata()", ep, post);
     }
 
     static ssize_t inject(fid_ep* ep, const void* buf, std::size_t len, fi_addr_t) {
@@ -143,8 +197,8 @@ template <class Path> struct Sends {
             .sendv = sendv,
             .sendmsg = sendmsg,
             .inject = inject,
-            .senddata = DAT_NOT_OFFERED(fi_ops_msg, senddata),
-            .injectdata = DAT_NOT_OFFERED(fi_ops_msg, injectdata),
+            .senddata = senddata,
+            .injectdata = injectdata,
         };
     }
 };

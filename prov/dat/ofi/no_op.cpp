@@ -46,6 +46,36 @@ fi_ops_atomic no_atomic_ops = {
 };
 #undef DAT_NO
 
+#define DAT_NO(slot) .slot = DAT_NOT_OFFERED(fi_ops_cm, slot)
+fi_ops_cm no_cm_ops = {
+    .size = sizeof(fi_ops_cm),
+    DAT_NO(setname),
+    DAT_NO(getname),
+    DAT_NO(getpeer),
+    DAT_NO(connect),
+    DAT_NO(listen),
+    DAT_NO(accept),
+    DAT_NO(reject),
+    DAT_NO(shutdown),
+    DAT_NO(join),
+};
+#undef DAT_NO
+
+#define DAT_NO(slot) .slot = DAT_NOT_OFFERED(fi_ops_rma, slot)
+fi_ops_rma no_rma_ops = {
+    .size = sizeof(fi_ops_rma),
+    DAT_NO(read),
+    DAT_NO(readv),
+    DAT_NO(readmsg),
+    DAT_NO(write),
+    DAT_NO(writev),
+    DAT_NO(writemsg),
+    DAT_NO(inject),
+    DAT_NO(writedata),
+    DAT_NO(injectdata),
+};
+#undef DAT_NO
+
 #define DAT_NO(slot) .slot = DAT_NOT_OFFERED(fi_ops_collective, slot)
 fi_ops_collective no_collective_ops = {
     .size = sizeof(fi_ops_collective),

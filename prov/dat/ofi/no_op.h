@@ -12,6 +12,7 @@
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
 
 namespace dat::ofi {
@@ -31,6 +32,8 @@ template <class Result, class... Args> struct Not<Result (*)(Args...)> {
 extern fi_ops_tagged no_tagged_ops;
 extern fi_ops_atomic no_atomic_ops;
 extern fi_ops_collective no_collective_ops;
+extern fi_ops_cm no_cm_ops;
+extern fi_ops_rma no_rma_ops;
 
 } // namespace dat::ofi
 

@@ -13,6 +13,7 @@
 #include "soft/post.h"
 
 #include <rdma/fi_endpoint.h>
+#include <rdma/fi_ext_dat.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -61,10 +62,13 @@ struct Post {
     std::uint64_t flags;
     std::uint64_t address = 0;
     std::uint64_t key = 0;
-    bool silent = false; // an inject call: nothing is ever reported
+    bool silent = false;                            // an inject call: nothing is ever reported
+    std::uint64_t data = 0;                         // with FI_REMOTE_CQ_DATA in flags
+    const soft::AtomicOperands* operands = nullptr; // of an atomic
 };
 
 inline constexpr std::uint64_t kRequestFlags = kTxOpFlags | FI_MORE | FI_FENCE;
+inline constexpr std::uint64_t kDataFlags = FI_REMOTE_CQ_DATA | FI_DAT_SOLICITED;
 inline constexpr std::uint64_t kReceiveFlags = kRxOpFlags | FI_MORE;
 
 // Logged refusals, out of the way of the fast path; they return the error.
@@ -74,6 +78,9 @@ int refuse_count(const char* call, std::size_t count, std::size_t offered) __att
 int refuse_length(const char* call, std::size_t length, std::size_t offered) __attribute__((cold));
 int refuse_inject(const char* call, std::size_t length, std::size_t offered) __attribute__((cold));
 int refuse_key(const char* call, std::uint64_t key) __attribute__((cold));
+int refuse_data(const char* call, std::uint64_t data) __attribute__((cold));
+int refuse_shared(const char* call) __attribute__((cold));
+int refuse_peer(const char* call) __attribute__((cold));
 int refuse_without_reads(const char* call, bool is_read) __attribute__((cold));
 int refuse_state(const char* call, Endpoint& ep) __attribute__((cold));
 
@@ -105,6 +112,22 @@ inline void copy_inline(soft::Request& request, std::byte* area, const Post& pos
     request.iov_count = 1;
 }
 
+inline void fill(soft::Receive& receive, const iovec* iov, std::size_t count, void* context,
+                 bool reported, bool multi) {
+    receive.context = context;
+    receive.completion_flags = receive.posted_flags = FI_RECV | FI_MSG;
+    receive.capacity = total(iov, count);
+    receive.iov_count = static_cast<std::uint8_t>(count);
+    receive.signaled = reported;
+    receive.multi = multi;
+    receive.length = 0;
+    receive.data = 0;
+    receive.overflow = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+        receive.iov[i] = {static_cast<std::byte*>(iov[i].iov_base), iov[i].iov_len};
+    }
+}
+
 inline void fill(soft::Request& request, std::byte* area, const Post& post, bool reported) {
     request.context = post.context;
     request.completion_flags = post.completion_flags;
@@ -114,11 +137,16 @@ inline void fill(soft::Request& request, std::byte* area, const Post& post, bool
     request.ordinal = 0;
     request.op = post.op;
     request.level = level(post.flags);
-    request.solicited = false;
+    request.solicited = (post.flags & FI_DAT_SOLICITED) != 0;
+    request.has_data = (post.flags & FI_REMOTE_CQ_DATA) != 0;
+    request.data = static_cast<std::uint32_t>(post.data);
     request.fence = (post.flags & FI_FENCE) != 0;
     request.signaled = reported;
     request.silent = post.silent;
-    request.inlined = (post.flags & FI_INJECT) != 0 && post.op != soft::OpCode::read;
+    request.inlined = (post.flags & FI_INJECT) != 0 && !soft::is_answered(post.op);
+    if (post.operands) {
+        std::memcpy(area, post.operands, sizeof *post.operands);
+    }
     if (request.inlined) {
         copy_inline(request, area, post);
         return;
@@ -129,12 +157,21 @@ inline void fill(soft::Request& request, std::byte* area, const Post& post, bool
     }
 }
 
-// A peer may serve no RDMA reads (RFC 6581 4: IRD 0). One that is not `dat` cannot
-// confirm a delivery then either (U-61).
-template <class Path> bool peer_serves(soft::Endpoint& endpoint, const Post& post) {
+// What not every peer serves: data and atomics are for `dat` peers; a peer may serve
+// no RDMA reads (RFC 6581 4: IRD 0), and one that is not `dat` cannot confirm a
+// delivery then either (U-61). 0 or -FI_EOPNOTSUPP.
+template <class Path> int check_peer(const char* call, soft::Endpoint& endpoint, const Post& post) {
     const auto* link = Path::link(endpoint);
-    return !link ||
-           (post.op == soft::OpCode::read ? link->peer_serves_reads() : link->confirms_delivery());
+    if (!link) {
+        return 0; // the state answers
+    }
+    if (((post.flags & FI_REMOTE_CQ_DATA) != 0 || soft::is_atomic(post.op)) && !link->dat_peer()) {
+        return refuse_peer(call);
+    }
+    const bool read = soft::is_answered(post.op);
+    return (read ? link->peer_serves_reads() : link->confirms_delivery())
+               ? 0
+               : refuse_without_reads(call, read);
 }
 
 // Every request comes through here. `call` names it in a log line.
@@ -144,8 +181,11 @@ template <class Path> ssize_t submit(const char* call, fid_ep* f, const Post& po
         return refuse_length(call, post.length, kMaxMessageSize);
     }
     if ((post.flags & FI_INJECT) != 0 && post.length > ep.inject_size() &&
-        post.op != soft::OpCode::read) [[unlikely]] {
+        !soft::is_answered(post.op)) [[unlikely]] {
         return refuse_inject(call, post.length, ep.inject_size());
+    }
+    if (post.data > UINT32_MAX) [[unlikely]] {
+        return refuse_data(call, post.data);
     }
     if (post.key > UINT32_MAX) [[unlikely]] {
         return refuse_key(call, post.key);
@@ -153,10 +193,11 @@ template <class Path> ssize_t submit(const char* call, fid_ep* f, const Post& po
     const soft::GateCaller in(ep.gate());
     const bool reported = !post.silent && ep.tx_reported(post.flags);
     soft::Endpoint& endpoint = ep.soft();
-    const bool needs_peer =
-        post.op == soft::OpCode::read || (post.flags & FI_DELIVERY_COMPLETE) != 0;
-    if (needs_peer && !peer_serves<Path>(endpoint, post)) [[unlikely]] {
-        return refuse_without_reads(call, post.op == soft::OpCode::read);
+    if (soft::is_answered(post.op) ||
+        (post.flags & (FI_DELIVERY_COMPLETE | FI_REMOTE_CQ_DATA)) != 0) {
+        if (const int rc = check_peer<Path>(call, endpoint, post)) [[unlikely]] {
+            return rc;
+        }
     }
     const core::PostVerdict verdict = Path::post(
         endpoint, (post.flags & FI_MORE) != 0, [&](soft::Request& request, std::uint64_t seq) {

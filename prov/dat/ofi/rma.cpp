@@ -41,16 +41,19 @@ template <class Path> struct Rma {
     template <soft::OpCode Op>
     static ssize_t message(const char* call, fid_ep* ep, const fi_msg_rma& msg,
                            std::uint64_t flags) {
-        if (const int rc = check(call, msg.iov_count, flags, kRequestFlags)) {
+        constexpr std::uint64_t kOffered =
+            Op == soft::OpCode::write ? kRequestFlags | kDataFlags : kRequestFlags;
+        if (const int rc = check(call, msg.iov_count, flags, kOffered)) {
             return rc;
         }
         const std::size_t length = total(msg.msg_iov, msg.iov_count);
         if (const int rc = check_remote(call, msg, length)) {
             return rc;
         }
+        const std::uint64_t data = (flags & FI_REMOTE_CQ_DATA) != 0 ? msg.data : 0;
         return submit<Path>(call, ep,
                             {Op, kDone<Op>, msg.msg_iov, msg.iov_count, length, msg.context, flags,
-                             msg.rma_iov[0].addr, msg.rma_iov[0].key});
+                             msg.rma_iov[0].addr, msg.rma_iov[0].key, false, data});
     }
 
     static ssize_t read(fid_ep* ep, void* buf, std::size_t len, void*, fi_addr_t,
@@ -91,6 +94,23 @@ template <class Path> struct Rma {
                              FI_INJECT, address, key, true});
     }
 
+    static ssize_t writedata(fid_ep* ep, const void* buf, std::size_t len, void*,
+                             std::uint64_t data, fi_addr_t, std::uint64_t address,
+                             std::uint64_t key, void* context) {
+        const iovec iov{const_cast<void*>(buf), len};
+        return submit<Path>("fi_writedata()", ep,
+                            {soft::OpCode::write, kDone<soft::OpCode::write>, &iov, 1, len, context,
+                             ep_of(ep).tx_flags() | FI_REMOTE_CQ_DATA, address, key, false, data});
+    }
+
+    static ssize_t injectdata(fid_ep* ep, const void* buf, std::size_t len, std::uint64_t data,
+                              fi_addr_t, std::uint64_t address, std::uint64_t key) {
+        const iovec iov{const_cast<void*>(buf), len};
+        return submit<Path>("fi_inject_writedata()", ep,
+                            {soft::OpCode::write, kDone<soft::OpCode::write>, &iov, 1, len, nullptr,
+                             FI_INJECT | FI_REMOTE_CQ_DATA, address, key, true, data});
+    }
+
     static constexpr fi_ops_rma ops() {
         return {
             .size = sizeof(fi_ops_rma),
@@ -101,8 +121,8 @@ template <class Path> struct Rma {
             .writev = writev,
             .writemsg = writemsg,
             .inject = inject,
-            .writedata = DAT_NOT_OFFERED(fi_ops_rma, writedata),
-            .injectdata = DAT_NOT_OFFERED(fi_ops_rma, injectdata),
+            .writedata = writedata,
+            .injectdata = injectdata,
         };
     }
 };

@@ -90,6 +90,15 @@ void Domain::run_once() {
             hot_[i]->poll();
         }
     }
+    if (!waiting_.empty()) [[unlikely]] {
+        looking_.swap(waiting_);
+        for (std::size_t i = 0; i < looking_.size(); ++i) {
+            if (looking_[i]) {
+                looking_[i]->receive_posted();
+            }
+        }
+        looking_.clear();
+    }
     if (++rounds_ % kReactorPeriod == 0 || hot_count_ == 0) {
         hot_count_ = static_cast<std::size_t>(
             std::remove(hot_.begin(), hot_.begin() + hot_count_, nullptr) - hot_.begin());
@@ -123,6 +132,8 @@ void Domain::retire(std::unique_ptr<Link> link) {
     cool(*link);
     std::erase(pushes_, link.get());
     std::replace(pushing_.begin(), pushing_.end(), link.get(), static_cast<Link*>(nullptr));
+    std::erase(waiting_, link.get());
+    std::replace(looking_.begin(), looking_.end(), link.get(), static_cast<Link*>(nullptr));
     dead_links_.push_back(std::move(link));
 }
 

@@ -13,6 +13,7 @@
 #include "soft/reactor.h"
 #include "soft/settings.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -97,6 +98,13 @@ class Domain : private Pollable {
         pushes_.push_back(&link);
         put_off_.store(true, std::memory_order_relaxed);
     }
+    // receive_posted() is called for it at the next progress(): it has completions for
+    // which the program's queue has no room now.
+    void await_room(Link& link) {
+        if (std::find(waiting_.begin(), waiting_.end(), &link) == waiting_.end()) {
+            waiting_.push_back(&link);
+        }
+    }
     // No call reaches it from here any more; destroyed when the gate is next left
     // in progress(), or with the domain.
     void retire(std::unique_ptr<Link> link);
@@ -132,6 +140,8 @@ class Domain : private Pollable {
     std::uint64_t rounds_ = 1;
     std::vector<Link*> pushes_;
     std::vector<Link*> pushing_; // taken from pushes_ while being worked through
+    std::vector<Link*> waiting_; // for room in a completion queue
+    std::vector<Link*> looking_; // taken from waiting_ while being worked through
     std::vector<std::unique_ptr<Link>> dead_links_;
     std::vector<std::unique_ptr<Handshake>> dead_handshakes_;
     std::vector<std::unique_ptr<Lingerer>> lingerers_;

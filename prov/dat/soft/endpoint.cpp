@@ -4,8 +4,10 @@
 #include "soft/endpoint.h"
 
 #include "soft/domain.h"
+#include "soft/shared_receives.h"
 
 #include <cassert>
+#include <type_traits>
 #include <utility>
 
 namespace dat::soft {
@@ -18,10 +20,15 @@ using core::Verdict;
 
 Endpoint::Endpoint(Domain& domain, EndpointOwner& owner, const Limits& limits, const void* zone)
     : domain_(domain), owner_(owner), zone_(zone), core_(limits.requests, limits.receives),
-      requests_(std::make_unique_for_overwrite<Request[]>(core_.requests().slots())),
-      receives_(std::make_unique_for_overwrite<Receive[]>(core_.receives().slots())),
-      inline_areas_(std::make_unique_for_overwrite<std::byte[]>(
-          std::size_t{core_.requests().slots()} * kInjectSize)) {}
+      slots_(std::make_unique_for_overwrite<std::byte[]>(
+          core_.requests().slots() * (sizeof(Request) + kInjectSize) +
+          core_.receives().slots() * sizeof(Receive))),
+      requests_(reinterpret_cast<Request*>(slots_.get())),
+      receives_(reinterpret_cast<Receive*>(requests_ + core_.requests().slots())),
+      inline_areas_(reinterpret_cast<std::byte*>(receives_ + core_.receives().slots())) {
+    static_assert(std::is_trivial_v<Request> && std::is_trivial_v<Receive>);
+    static_assert(sizeof(Request) % alignof(Receive) == 0);
+}
 
 Endpoint::~Endpoint() { assert(!link_ && !handshake_ && !armed()); }
 
@@ -116,12 +123,18 @@ void Endpoint::failed(core::Attempt of, Stimulus stimulus, core::Reason reason,
 }
 
 void Endpoint::complete_receive(std::uint64_t seq, DtoStatus status, std::size_t length,
-                                std::uint64_t flags, std::uint64_t data, std::size_t overflow) {
+                                std::uint8_t how, std::uint64_t data, std::size_t overflow) {
     Receive& done = receive(seq);
     done.length = length;
-    done.completion_flags |= flags;
     done.data = data;
     done.overflow = overflow;
+    if (how != kPlain) [[unlikely]] {
+        done.completion_flags = ((how & kByWrite) != 0 ? 0 : done.completion_flags) | flags_of(how);
+    }
+    const std::size_t used = (how & kByWrite) != 0 ? 0 : length;
+    if (done.multi && status == DtoStatus::success && goes_on(seq, used)) [[unlikely]] {
+        return;
+    }
     if (core_.receives().finish(seq, status)) {
         complete_receives();
     }
@@ -142,11 +155,138 @@ void Endpoint::request_failed(std::uint64_t seq, DtoStatus status, core::Reason 
     over(Stimulus::broken, reason, parting, terminate_code);
 }
 
+std::uint64_t Endpoint::flags_of(std::uint8_t how) const {
+    return ((how & kWithData) != 0 ? arrival_flags_.with_data : 0) |
+           ((how & kSolicited) != 0 ? arrival_flags_.solicited : 0) |
+           ((how & kInvalidated) != 0 ? arrival_flags_.invalidated : 0) |
+           ((how & kByWrite) != 0 ? arrival_flags_.by_write : 0);
+}
+
+// A message is in a receive for several. True: it has room for more, and the message
+// is reported by itself; everything posted before it has completed already, since
+// messages come one after the other.
+bool Endpoint::goes_on(std::uint64_t seq, std::size_t used) {
+    Receive& r = receive(seq);
+    const std::uint64_t left = r.iov[0].length - used;
+    if (left < min_multi_ || left == 0) {
+        r.completion_flags |= arrival_flags_.released;
+        return false;
+    }
+    report(r, DtoStatus::success);
+    r.completion_flags = r.posted_flags;
+    r.iov[0].base += used;
+    r.iov[0].length = r.capacity = left;
+    match_next_ = seq;
+    return true;
+}
+
+bool Endpoint::announce_write(std::size_t length, std::uint8_t how, std::uint64_t data,
+                              bool whatever_waits) {
+    if (receive_cq_) {
+        if (receive_cq_->full() && !whatever_waits) {
+            return false;
+        }
+        receive_cq_->push({nullptr, flags_of(how), length, nullptr, data, 0, DtoStatus::success});
+    }
+    return true;
+}
+
+bool Endpoint::cancel_receive(const void* context) {
+    for (std::uint64_t seq = match_next_; seq != core_.receives().next(); ++seq) {
+        Receive& r = receive(seq);
+        if (r.context == context && core_.receives().withdraw(seq)) {
+            report(r, DtoStatus::flushed);
+            complete_receives(); // passes over it where it was the oldest
+            return true;
+        }
+    }
+    return false;
+}
+
+// --- receives that are shared ---
+
+bool Endpoint::may_share() const { return !shared_->empty() && !core_.receives().full(); }
+
+std::uint64_t Endpoint::match_shared() {
+    std::uint64_t seq = 0;
+    [[maybe_unused]] const core::PostVerdict verdict = core_.post_receive(seq);
+    assert(verdict == core::PostVerdict::posted); // the state lets messages in
+    receive(seq) = shared_->take();
+    match_next_ = seq + 1;
+    return seq;
+}
+
+void Endpoint::set_starved(bool starved) {
+    if (shared_ && starved != starved_) {
+        if (starved) {
+            shared_->starve(*this);
+        } else {
+            shared_->forget(*this);
+        }
+    }
+    starved_ = starved;
+}
+
+void Endpoint::receives_shared() {
+    starved_ = false; // not among the starved any more
+    link_->receive_posted();
+}
+
+// --- counters ---
+
+void Endpoint::set_counters(const Counters& counters) {
+    counters_ = counters;
+    counted_ = counters.send || counters.write || counters.read;
+}
+
+void Endpoint::count(const Request& r, DtoStatus status) {
+    core::Counter* counter = nullptr;
+    switch (r.op) {
+    case OpCode::send:
+    case OpCode::send_invalidate:
+        counter = counters_.send;
+        break;
+    case OpCode::write:
+        counter = counters_.write;
+        break;
+    case OpCode::read:
+        counter = counters_.read;
+        break;
+    case OpCode::fetch_add:
+    case OpCode::compare_swap: // fi_cntr(3): one that fetches counts as a read
+        counter = r.iov_count > 0 ? counters_.read : counters_.write;
+        break;
+    default:
+        break;
+    }
+    if (counter) {
+        counter->add(status);
+    }
+}
+
+void Endpoint::remote_read(std::uint32_t key) {
+    if (counters_.remote_read) {
+        counters_.remote_read->add(DtoStatus::success);
+    }
+    if (domain_.regions().counts()) {
+        domain_.regions().count_read(key);
+    }
+}
+
+void Endpoint::remote_written(std::uint32_t key) {
+    if (counters_.remote_write) {
+        counters_.remote_write->add(DtoStatus::success);
+    }
+    if (domain_.regions().counts()) {
+        domain_.regions().count_write(key);
+    }
+}
+
 // Nothing of the attempt reaches this endpoint any more, and nobody holds a buffer
 // of the application.
 void Endpoint::let_go(Parting parting) {
     domain_.handshakes().disarm(*this);
-    starved_ = false;
+    set_starved(false);
     if (link_) {
         link_->part(parting);
         domain_.retire(std::move(link_));
@@ -183,6 +323,9 @@ void Endpoint::complete_requests() {
     core::DtoStream::Done done{};
     while (core_.requests().pop(done)) {
         const Request& r = request(done.seq);
+        if (counted_) [[unlikely]] {
+            count(r, done.status);
+        }
         const bool wanted = done.status == DtoStatus::success ? r.signaled : !r.silent; // DTO-21
         if (wanted && request_cq_) {
             request_cq_->push(
@@ -194,13 +337,19 @@ void Endpoint::complete_requests() {
 void Endpoint::complete_receives() {
     core::DtoStream::Done done{};
     while (core_.receives().pop(done)) {
-        const Receive& r = receive(done.seq);
-        const bool success = done.status == DtoStatus::success;
-        if ((r.signaled || !success) && receive_cq_) {
-            receive_cq_->push({r.context, r.completion_flags, success ? r.length : 0,
-                               r.iov_count > 0 ? r.iov[0].base : nullptr, r.data, r.overflow,
-                               done.status});
-        }
+        report(receive(done.seq), done.status);
+    }
+}
+
+void Endpoint::report(const Receive& r, DtoStatus status) {
+    const bool success = status == DtoStatus::success;
+    if (counters_.receive) [[unlikely]] {
+        counters_.receive->add(status);
+    }
+    if ((r.signaled || !success) && receive_cq_) {
+        const std::uint64_t released = r.multi && !success ? arrival_flags_.released : 0;
+        receive_cq_->push({r.context, r.completion_flags | released, success ? r.length : 0,
+                           r.iov_count > 0 ? r.iov[0].base : nullptr, r.data, r.overflow, status});
     }
 }
 

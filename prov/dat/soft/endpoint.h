@@ -26,6 +26,7 @@
 namespace dat::soft {
 
 class Domain;
+class SharedReceives;
 
 inline constexpr std::size_t kMaxIov = 4;
 inline constexpr std::size_t kInjectSize = 128; // bytes that a post may copy
@@ -35,7 +36,28 @@ struct Iov {
     std::size_t length;
 };
 
-enum class OpCode : std::uint8_t { send, send_invalidate, write, read };
+enum class OpCode : std::uint8_t {
+    send,
+    send_invalidate,
+    write,
+    read,
+    fetch_add,    // the atomics (RFC 7306): on 8 bytes, operands in the inline area,
+    compare_swap, // the old value goes to the segments, if there are any
+};
+
+// The peer answers it: its completion waits for that, whatever the level.
+constexpr bool is_answered(OpCode op) { return op >= OpCode::read; }
+constexpr bool is_atomic(OpCode op) { return op >= OpCode::fetch_add; }
+
+// The operands of an atomic. fetch_add: `data` is added, and no carry goes beyond a
+// bit that is set in `mask`. compare_swap: where the bits of `compare_mask` equal
+// those of `compare`, the bits of `mask` become those of `data`.
+struct AtomicOperands {
+    std::uint64_t data;
+    std::uint64_t mask;
+    std::uint64_t compare;
+    std::uint64_t compare_mask;
+};
 
 // When a request is complete (U-61).
 enum class Level : std::uint8_t {
@@ -53,6 +75,7 @@ struct Request {
     std::uint64_t remote_address;
     std::uint32_t remote_key; // or, for send_invalidate, the key to invalidate
     std::uint32_t ordinal;    // the link's to set: position among what the peer confirms
+    std::uint32_t data;       // for the receiver's completion, if has_data
     OpCode op;
     Level level;
     std::uint8_t iov_count;
@@ -61,6 +84,7 @@ struct Request {
     bool signaled;  // a success is reported (DTO-21)
     bool silent;    // nothing is ever reported (fi_inject)
     bool inlined;   // the payload was copied: iov[0] is in the inline area
+    bool has_data;  // of a send or write
     std::array<Iov, kMaxIov> iov;
 };
 
@@ -68,14 +92,34 @@ struct Request {
 struct Receive {
     void* context;
     std::uint64_t completion_flags;
-    std::uint64_t capacity; // of all segments
+    std::uint64_t posted_flags; // completion_flags as posted, of a `multi` one
+    std::uint64_t capacity;     // of all segments
     std::uint8_t iov_count;
     bool signaled; // a success is reported
+    bool multi;    // serves several messages, one behind the other; one segment
     std::array<Iov, kMaxIov> iov;
     // What came of it, set by complete_receive().
     std::uint64_t length;
     std::uint64_t data;
     std::uint64_t overflow;
+};
+
+// How something arrived; a bit set, from the link.
+enum Arrived : std::uint8_t {
+    kPlain = 0,
+    kWithData = 1,
+    kSolicited = 2,
+    kInvalidated = 4, // and `data` is the key
+    kByWrite = 8,     // a write, not a message
+};
+
+// The completion flags that stand for it; opaque here.
+struct ArrivalFlags {
+    std::uint64_t with_data = 0;
+    std::uint64_t solicited = 0;
+    std::uint64_t invalidated = 0;
+    std::uint64_t by_write = 0; // in place of the receive's own
+    std::uint64_t released = 0; // of a `multi` receive: it serves no more
 };
 
 // Who an endpoint belongs to. Called under the domain's gate.
@@ -112,6 +156,25 @@ class Endpoint : private Timer {
         receive_cq_ = receives;
     }
 
+    void set_arrival_flags(const ArrivalFlags& flags) { arrival_flags_ = flags; }
+    // U-62: a write with data takes a receive.
+    void set_writes_take_receives(bool on) { writes_take_receives_ = on; }
+    // A `multi` receive is released once fewer bytes of it are left.
+    void set_min_multi(std::uint64_t bytes) { min_multi_ = bytes; }
+    // Receives come from there; before any is posted or a connection begins.
+    void set_shared(SharedReceives* shared) { shared_ = shared; }
+    SharedReceives* shared() const { return shared_; }
+    // What finished operations are counted by; nullptr: not at all.
+    struct Counters {
+        core::Counter* send = nullptr;
+        core::Counter* write = nullptr;
+        core::Counter* read = nullptr;
+        core::Counter* receive = nullptr;
+        core::Counter* remote_read = nullptr;
+        core::Counter* remote_write = nullptr;
+    };
+    void set_counters(const Counters& counters);
+
     const core::Endpoint& core() const { return core_; }
     // How the last attempt ended, and why; none before an end and after reset.
     core::Event last_end() const { return last_end_; }
@@ -142,11 +205,15 @@ class Endpoint : private Timer {
     core::PostVerdict begin_request(std::uint64_t& seq);
     // After begin_request() said flushed, and the slot was filled (FLS-1).
     void request_flushed() { complete_requests(); }
+    // Takes back the oldest receive with that context that no message has taken: its
+    // completion is flushed, and those behind it are not affected. False: there is
+    // none.
+    bool cancel_receive(const void* context);
     Request& request(std::uint64_t seq) { return requests_[core_.requests().slot(seq)]; }
     Receive& receive(std::uint64_t seq) { return receives_[core_.receives().slot(seq)]; }
     // kInjectSize bytes that belong to a request's slot.
     std::byte* inline_area(std::uint64_t seq) {
-        return inline_areas_.get() + std::size_t{core_.requests().slot(seq)} * kInjectSize;
+        return inline_areas_ + std::size_t{core_.requests().slot(seq)} * kInjectSize;
     }
     Link* link() { return link_.get(); }
 
@@ -163,15 +230,36 @@ class Endpoint : private Timer {
     // --- the link's calls ---
 
     // The oldest receive that no message has been matched with; false: none.
-    bool has_receive() const { return match_next_ != core_.receives().next(); }
-    std::uint64_t match_receive() { return match_next_++; }
+    bool has_receive() {
+        while (match_next_ != core_.receives().next()) {
+            if (!core_.receives().finished(match_next_)) [[likely]] {
+                return true;
+            }
+            ++match_next_; // taken back
+        }
+        return shared_ && may_share();
+    }
+    // Takes it. Precondition: has_receive().
+    std::uint64_t match_receive() {
+        return match_next_ != core_.receives().next() ? match_next_++ : match_shared();
+    }
     // There is a message without a receive: Link::receive_posted() is wanted.
-    void set_starved(bool starved) { starved_ = starved; }
+    void set_starved(bool starved);
     bool starved() const { return starved_; }
-    // A matched receive is over. `flags` are added to its completion flags.
+    // Of SharedReceives: it has some again.
+    void receives_shared();
+    // A matched receive is over. `how`: of Arrived.
     void complete_receive(std::uint64_t seq, core::DtoStatus status, std::size_t length,
-                          std::uint64_t flags = 0, std::uint64_t data = 0,
+                          std::uint8_t how = kPlain, std::uint64_t data = 0,
                           std::size_t overflow = 0);
+    bool writes_take_receives() const { return writes_take_receives_; }
+    // A write with data is placed that takes no receive. False: its completion would
+    // be one too many for the queue; ask again when the program has read some.
+    bool announce_write(std::size_t length, std::uint8_t how, std::uint64_t data,
+                        bool whatever_waits = false);
+    // The peer has read, or written, memory of this side under `key`.
+    void remote_read(std::uint32_t key);
+    void remote_written(std::uint32_t key);
     // A request is over. Completions go up in posting order.
     void finish_request(std::uint64_t seq, core::DtoStatus status) {
         if (core_.requests().finish(seq, status)) {
@@ -196,21 +284,36 @@ class Endpoint : private Timer {
                      std::span<const std::byte> private_data);
     void complete_requests();
     void complete_receives();
+    void count(const Request& request, core::DtoStatus status);
+    bool may_share() const;
+    std::uint64_t match_shared();
+    bool goes_on(std::uint64_t seq, std::size_t used);
+    void report(const Receive& receive, core::DtoStatus status);
+    std::uint64_t flags_of(std::uint8_t how) const;
     void raise(core::Event event, core::Reason reason, std::span<const std::byte> private_data);
 
     Domain& domain_;
     EndpointOwner& owner_;
     const void* zone_;
     core::Endpoint core_;
-    std::unique_ptr<Request[]> requests_;
-    std::unique_ptr<Receive[]> receives_;
-    std::unique_ptr<std::byte[]> inline_areas_;
+    // The slots of both directions and the inline areas, in one piece and not
+    // initialized: memory that is never used is never touched.
+    std::unique_ptr<std::byte[]> slots_;
+    Request* requests_;
+    Receive* receives_;
+    std::byte* inline_areas_;
     core::CompletionQueue* request_cq_ = nullptr;
     core::CompletionQueue* receive_cq_ = nullptr;
     std::unique_ptr<Handshake> handshake_;
     std::unique_ptr<Link> link_;
     std::uint64_t match_next_ = 0; // the receive that the next message takes
     bool starved_ = false;
+    bool writes_take_receives_ = false;
+    bool counted_ = false; // counters_ has any
+    SharedReceives* shared_ = nullptr;
+    std::uint64_t min_multi_ = 0;
+    ArrivalFlags arrival_flags_;
+    Counters counters_;
     core::Event last_end_ = core::Event::none;
     core::Reason reason_ = core::Reason::none;
     std::uint32_t terminate_code_ = 0;

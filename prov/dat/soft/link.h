@@ -42,7 +42,8 @@ class Link {
     virtual void poll() = 0;
     // Sends what transmit() put off. May end the connection.
     virtual void push() = 0;
-    // A receive was posted while Endpoint::starved() held.
+    // A receive was posted while Endpoint::starved() held, or a completion queue may
+    // have room again (Domain::await_room()).
     virtual void receive_posted() = 0;
     // DISC-4: no more requests will come. Once every request has completed and
     // the peer has confirmed delivery, the link raises `drained` (U-42).

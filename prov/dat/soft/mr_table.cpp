@@ -36,4 +36,29 @@ Target MrTable::find(std::uint32_t key, std::uint64_t address, std::uint64_t len
     return {region.base + offset, Refusal::none};
 }
 
+bool MrTable::count(std::uint32_t key, core::Counter* reads, core::Counter* writes) {
+    const auto found = regions_.find(key);
+    if (found == regions_.end()) {
+        return false;
+    }
+    found->second.reads = reads ? reads : found->second.reads;
+    found->second.writes = writes ? writes : found->second.writes;
+    counts_ = true;
+    return true;
+}
+
+void MrTable::count_read(std::uint32_t key) const {
+    const auto found = regions_.find(key);
+    if (found != regions_.end() && found->second.reads) {
+        found->second.reads->add(core::DtoStatus::success);
+    }
+}
+
+void MrTable::count_write(std::uint32_t key) const {
+    const auto found = regions_.find(key);
+    if (found != regions_.end() && found->second.writes) {
+        found->second.writes->add(core::DtoStatus::success);
+    }
+}
+
 } // namespace dat::soft

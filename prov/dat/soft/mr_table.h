@@ -2,9 +2,11 @@
 //
 // Registered memory of a domain: the only memory that a peer can touch. One
 // 32-bit key space for every link. The domain's gate guards it.
-// May include: std.
+// May include: core.
 #ifndef DAT_SOFT_MR_TABLE_H
 #define DAT_SOFT_MR_TABLE_H
+
+#include "core/completion.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -22,10 +24,12 @@ enum Access : std::uint8_t {
 // A registered range. Plain data; the table keeps a copy.
 struct Region {
     std::byte* base = nullptr;
-    std::uint64_t length = 0;   // bytes
-    std::uint64_t address = 0;  // how a peer calls `base`: its virtual address, or 0
-    const void* zone = nullptr; // protection zone; an endpoint of another is refused
-    std::uint8_t access = 0;    // of Access
+    std::uint64_t length = 0;        // bytes
+    std::uint64_t address = 0;       // how a peer calls `base`: its virtual address, or 0
+    const void* zone = nullptr;      // protection zone; an endpoint of another is refused
+    std::uint8_t access = 0;         // of Access
+    core::Counter* reads = nullptr;  // of peers' RDMA reads that were answered
+    core::Counter* writes = nullptr; // of peers' RDMA writes that were placed
 };
 
 // Why an access was refused (RFC 5040 7.1, in the order of its checks).
@@ -57,7 +61,15 @@ class MrTable {
 
     std::size_t size() const { return regions_.size(); }
 
+    // Binds counters to a region; nullptr leaves that as it is. False: no such key.
+    bool count(std::uint32_t key, core::Counter* reads, core::Counter* writes);
+    // Regions may have counters: the two below have something to do.
+    bool counts() const { return counts_; }
+    void count_read(std::uint32_t key) const;
+    void count_write(std::uint32_t key) const;
+
   private:
+    bool counts_ = false; // count() was called
     std::unordered_map<std::uint32_t, Region> regions_;
 };
 

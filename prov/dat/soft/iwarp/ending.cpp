@@ -231,6 +231,7 @@ void Link::not_ready_for_too_long() {
 
 void Link::part(Parting how) {
     over_ = true;
+    receiver_.announce_rest();
     domain_.reactor().disarm(watch_);
     if (watched_) {
         domain_.reactor().remove(socket_.fd(), *this);

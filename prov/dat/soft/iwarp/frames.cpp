@@ -15,6 +15,16 @@ namespace {
 
 constexpr std::size_t kCopyLimit = 512; // bytes of payload
 
+Opcode send_opcode(const soft::Request& request) {
+    if (request.op == soft::OpCode::send_invalidate) {
+        return request.solicited ? Opcode::send_se_invalidate : Opcode::send_invalidate;
+    }
+    if (request.has_data) {
+        return request.solicited ? Opcode::send_data_se : Opcode::send_data;
+    }
+    return request.solicited ? Opcode::send_se : Opcode::send;
+}
+
 } // namespace
 
 // Finishes the frame whose header of `header_size` bytes stands at `header`, at the
@@ -61,8 +71,9 @@ void Sender::add_payload(Batch& batch, std::byte* header, std::size_t header_siz
 
 void Sender::frame_request(Cursor& at, Batch& batch) {
     const soft::Request& request = endpoint_.request(at.seq);
-    if (at.confirming) {
-        return frame_read(at, batch, request);
+    if (at.tail != Tail::none) {
+        return at.tail == Tail::read ? frame_read(at, batch, request)
+                                     : frame_immediate(at, batch, request);
     }
     switch (request.op) {
     case soft::OpCode::send:
@@ -72,6 +83,9 @@ void Sender::frame_request(Cursor& at, Batch& batch) {
         return frame_write(at, batch, request);
     case soft::OpCode::read:
         return frame_read(at, batch, request);
+    case soft::OpCode::fetch_add:
+    case soft::OpCode::compare_swap:
+        return frame_atomic(at, batch, request);
     }
 }
 
@@ -80,13 +94,13 @@ void Sender::frame_send(Cursor& at, Batch& batch, const soft::Request& request) 
         std::min<std::uint64_t>(request.length - at.offset, max_payload_untagged_);
     const bool invalidate = request.op == soft::OpCode::send_invalidate;
     UntaggedSegment segment;
-    segment.opcode =
-        invalidate ? (request.solicited ? Opcode::send_se_invalidate : Opcode::send_invalidate)
-                   : (request.solicited ? Opcode::send_se : Opcode::send);
+    segment.opcode = send_opcode(request);
     segment.last = at.offset + size == request.length;
     segment.ack_wanted = dat_peer_ && segment.last && request.level != soft::Level::taken;
     if (invalidate) {
         segment.ulp_word = request.remote_key;
+    } else if (request.has_data) {
+        segment.ulp_word = request.data;
     } else if (dat_peer_) {
         segment.ulp_word = ack_count_;
         at.ack_due = false;
@@ -111,7 +125,8 @@ void Sender::frame_write(Cursor& at, Batch& batch, const soft::Request& request)
     TaggedSegment segment;
     segment.opcode = Opcode::rdma_write;
     segment.last = at.offset + size == request.length;
-    segment.ack_wanted = dat_peer_ && segment.last && request.level != soft::Level::taken;
+    segment.ack_wanted = dat_peer_ && segment.last && request.level != soft::Level::taken &&
+                         !request.has_data; // what carries the data asks
     segment.stag = request.remote_key;
     segment.to = request.remote_address + at.offset;
     std::byte* header = batch.scratch;
@@ -135,7 +150,7 @@ void Sender::frame_read(Cursor& at, Batch& batch, const soft::Request& request) 
     ReadRequest read;
     read.sink_stag = sink_stag_of(at.read_tail);
     read.sink_to = 0;
-    if (!at.confirming) {
+    if (at.tail == Tail::none) {
         read.size = static_cast<std::uint32_t>(request.length);
         read.source_stag = request.remote_key;
         read.source_to = request.remote_address;
@@ -146,12 +161,70 @@ void Sender::frame_read(Cursor& at, Batch& batch, const soft::Request& request) 
     batch.add(header, static_cast<std::size_t>(batch.scratch - header));
     ++at.read_tail;
     ++at.seq;
-    at.confirming = false;
+    at.tail = Tail::none;
+}
+
+// RFC 7306: immediate data is a message of the send queue; it follows its write.
+void Sender::frame_immediate(Cursor& at, Batch& batch, const soft::Request& request) {
+    UntaggedSegment segment;
+    segment.opcode = request.solicited ? Opcode::immediate_se : Opcode::immediate;
+    segment.ack_wanted = request.level != soft::Level::taken;
+    segment.queue = kQueueSend;
+    segment.msn = at.send_msn++;
+    std::byte* header = batch.scratch;
+    write_immediate(write_fpdu_header(header, kImmediateSize, segment), request.data);
+    batch.scratch = finish_fpdu(header, crc_);
+    batch.add(header, static_cast<std::size_t>(batch.scratch - header));
+    ++at.ordinal;
+    ++at.seq;
+    at.tail = Tail::none;
+}
+
+void Sender::frame_atomic(Cursor& at, Batch& batch, const soft::Request& request) {
+    soft::AtomicOperands operands;
+    std::memcpy(&operands, endpoint_.inline_area(at.seq), sizeof operands);
+    UntaggedSegment segment;
+    segment.opcode = Opcode::atomic_request;
+    segment.queue = kQueueReadRequest;
+    segment.msn = at.read_msn++;
+    AtomicRequest atomic;
+    atomic.op = static_cast<std::uint8_t>(
+        request.op == soft::OpCode::fetch_add ? AtomicOp::fetch_add : AtomicOp::compare_swap);
+    atomic.request_id = static_cast<std::uint32_t>(at.read_tail);
+    atomic.stag = request.remote_key;
+    atomic.to = request.remote_address;
+    atomic.data = operands.data;
+    atomic.mask = operands.mask;
+    atomic.compare = operands.compare;
+    atomic.compare_mask = operands.compare_mask;
+    std::byte* header = batch.scratch;
+    write_atomic_request(write_fpdu_header(header, kAtomicRequestSize, segment), atomic);
+    batch.scratch = finish_fpdu(header, crc_);
+    batch.add(header, static_cast<std::size_t>(batch.scratch - header));
+    ++at.read_tail;
+    ++at.seq;
+}
+
+void Sender::frame_atomic_response(Cursor& at, Batch& batch, const Response& response) {
+    UntaggedSegment segment;
+    segment.opcode = Opcode::atomic_response;
+    segment.queue = kQueueAtomicResponse;
+    segment.msn = at.atomic_msn++;
+    std::byte* header = batch.scratch;
+    write_atomic_response(write_fpdu_header(header, kAtomicResponseSize, segment),
+                          {.request_id = response.sink_stag, .original = response.sink_to});
+    batch.scratch = finish_fpdu(header, crc_);
+    batch.add(header, static_cast<std::size_t>(batch.scratch - header));
+    ++at.response;
 }
 
 // The region is looked up for each frame: it may have been closed since.
 bool Sender::frame_response(Cursor& at, Batch& batch) {
     const Response& response = responses_[at.response % responses_.size()];
+    if (response.atomic) {
+        frame_atomic_response(at, batch, response);
+        return true;
+    }
     const std::size_t size =
         std::min<std::size_t>(response.size - at.response_offset, max_payload_tagged_);
     soft::Iov source{nullptr, size};

@@ -199,6 +199,9 @@ void Link::after_receiving() {
     if (receiver_.awake()) {
         sender_.release();
     }
+    if (receiver_.awaits_room()) [[unlikely]] {
+        domain_.await_room(*this);
+    }
     std::uint32_t placed = receiver_.placed();
     if (receiver_.ack_due()) {
         sender_.owe_ack(placed);

@@ -52,6 +52,8 @@ class Link final : public soft::Link, private soft::Pollable {
     // a read behind the request, where it serves any (U-61).
     bool confirms_delivery() const { return sender_.confirms_delivery(); }
 
+    // The peer understands what goes beyond RFC 5040.
+    bool dat_peer() const { return sender_.dat_peer(); }
     // An RDMA read would ever go out.
     bool peer_serves_reads() const { return sender_.peer_serves_reads(); }
 

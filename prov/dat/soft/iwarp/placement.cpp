@@ -103,9 +103,7 @@ bool Receiver::open_send() {
             receive_ = endpoint_.match_receive();
             assembling_ = true;
         } else { // U-9
-            staged_.push_back({{}, taken_ + 1, false});
-            staged_bytes_ += kStagedOverhead;
-            endpoint_.set_starved(true);
+            stage();
         }
     }
     const std::uint64_t end = received_ + payload_size_;
@@ -120,7 +118,7 @@ bool Receiver::open_send() {
 // A response belongs to the oldest read and to nothing else: neither the key nor the
 // address that the peer sends is ever looked up.
 bool Receiver::open_response() {
-    if (!sender_.reading()) {
+    if (!sender_.reading() || sender_.oldest_is_atomic()) {
         return fail(TerminateCode::rdmap_unexpected_opcode, "a read response without a read");
     }
     if (payload_size_ > 0 && segment_.stag != sender_.sink_stag()) {
@@ -152,12 +150,84 @@ bool Receiver::close() {
         }
         return true;
     }
+    written_ = writing_ ? written_ + payload_size_ : payload_size_;
+    writing_ = !segment_.last;
     if (segment_.last) {
         ++taken_;
         ack_wanted_ |= segment_.ack_wanted;
         sender_.note_placed(placed());
+        endpoint_.remote_written(segment_.stag);
     }
     return true;
+}
+
+// What the opcode at hand says to the receiver's completion.
+std::uint8_t Receiver::arrival() const {
+    return static_cast<std::uint8_t>(
+        (is_solicited(segment_.opcode) ? soft::kSolicited : soft::kPlain) |
+        (invalidates(segment_.opcode) ? soft::kInvalidated : soft::kPlain) |
+        (carries_data(segment_.opcode) ? soft::kWithData : soft::kPlain));
+}
+
+// There is no receive for the message that begins.
+void Receiver::stage() { // U-9
+    staged_.emplace_back();
+    staged_.back().ordinal = taken_ + 1;
+    staged_bytes_ += kStagedOverhead;
+    endpoint_.set_starved(true);
+}
+
+// RFC 7306: the data of the write before it (U-62).
+bool Receiver::immediate(std::span<const std::byte> payload) {
+    if (segment_.msn != send_msn_) {
+        return fail(TerminateCode::ddp_untagged_msn_range, "a message's number is wrong");
+    }
+    if (assembling_ || received_ > 0 || (!staged_.empty() && !staged_.back().whole) || writing_) {
+        return fail(TerminateCode::ddp_untagged_invalid_mo, "data in the middle of a message");
+    }
+    std::uint64_t value = 0;
+    const SegmentError error = decode_immediate(payload, value);
+    if (error != SegmentError::none) {
+        return fail(terminate_code(error), text(error));
+    }
+    const auto how = static_cast<std::uint8_t>(arrival() | soft::kWithData | soft::kByWrite);
+    const std::uint64_t length = std::exchange(written_, 0);
+    if (!endpoint_.writes_take_receives()) {
+        unannounced_.push_back({length, value, how});
+        announce_writes();
+    } else if (staged_.empty() && endpoint_.has_receive()) {
+        const std::uint64_t receive = endpoint_.match_receive();
+        endpoint_.complete_receive(receive, DtoStatus::success, length, how, value);
+    } else {
+        stage();
+        Staged& staged = staged_.back();
+        staged.whole = true;
+        staged.how = how;
+        staged.value = value;
+        staged.length = length;
+    }
+    ++send_msn_;
+    ++taken_;
+    ack_wanted_ |= segment_.ack_wanted;
+    sender_.note_placed(placed());
+    return true;
+}
+
+void Receiver::announce_writes() {
+    while (!unannounced_.empty()) {
+        const Unannounced& write = unannounced_.front();
+        if (!endpoint_.announce_write(write.length, write.how, write.value)) {
+            return;
+        }
+        unannounced_.pop_front();
+    }
+}
+
+void Receiver::announce_rest() {
+    for (const Unannounced& write : unannounced_) {
+        endpoint_.announce_write(write.length, write.how, write.value, true);
+    }
+    unannounced_.clear();
 }
 
 bool Receiver::close_send() {
@@ -172,10 +242,15 @@ bool Receiver::close_send() {
     ++send_msn_;
     ++taken_;
     ack_wanted_ |= segment_.ack_wanted;
+    const std::uint8_t how = arrival();
+    const bool says = (how & (soft::kWithData | soft::kInvalidated)) != 0;
+    const std::uint64_t value = says ? segment_.ulp_word : 0;
     if (std::exchange(assembling_, false)) {
-        endpoint_.complete_receive(receive_, DtoStatus::success, size);
+        endpoint_.complete_receive(receive_, DtoStatus::success, size, how, value);
     } else {
         staged_.back().whole = true;
+        staged_.back().how = how;
+        staged_.back().value = value;
     }
     sender_.note_placed(placed());
     return true;
@@ -197,6 +272,7 @@ bool Receiver::invalidate() {
 }
 
 bool Receiver::receive_posted() {
+    announce_writes();
     while (!staged_.empty() && endpoint_.has_receive()) {
         Staged message = std::move(staged_.front());
         staged_.pop_front();
@@ -228,7 +304,10 @@ bool Receiver::hand_over(Staged& message) {
         from += target_[i].length;
     }
     if (message.whole) {
-        endpoint_.complete_receive(receive_, DtoStatus::success, message.data.size());
+        const std::uint64_t length =
+            (message.how & soft::kByWrite) != 0 ? message.length : message.data.size();
+        endpoint_.complete_receive(receive_, DtoStatus::success, length, message.how,
+                                   message.value);
     } else {
         assembling_ = true;
     }
@@ -239,7 +318,8 @@ bool Receiver::hand_over(Staged& message) {
 bool Receiver::overlong(std::uint64_t size) {
     const std::uint64_t capacity = endpoint_.receive(receive_).capacity;
     assembling_ = false;
-    endpoint_.complete_receive(receive_, DtoStatus::local_length, 0, 0, 0, size - capacity);
+    endpoint_.complete_receive(receive_, DtoStatus::local_length, 0, soft::kPlain, 0,
+                               size - capacity);
     return fail(TerminateCode::ddp_untagged_too_long, "a message is longer than its receive",
                 Fault::Kind::receive);
 }

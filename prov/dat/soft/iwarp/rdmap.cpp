@@ -51,6 +51,10 @@ const char* text(Opcode opcode) {
         return "Atomic Request";
     case Opcode::atomic_response:
         return "Atomic Response";
+    case Opcode::send_data:
+        return "Send with Data";
+    case Opcode::send_data_se:
+        return "Send with Data and Solicited Event";
     case Opcode::ack:
         return "Ack";
     }

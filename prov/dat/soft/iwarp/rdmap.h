@@ -59,6 +59,12 @@ namespace dat::iwarp {
 //    +-------------------------------+
 //    |      message offset: 0        |   no payload
 //    +-------------------------------+
+//
+// 4. Send with Data, opcode 0xC, and with Solicited Event as well, 0xD: a Send
+//    whose upper layer's word is 4 bytes of the sender's program for the
+//    receiver's completion (every segment carries them), and so no count.
+//
+// 5. An Immediate Data message (RFC 7306) belongs to the RDMA Write before it.
 
 inline constexpr std::uint8_t kRdmapVersion = 1;
 inline constexpr std::uint8_t kRdmapVersionMask = 0xc0;
@@ -79,6 +85,8 @@ enum class Opcode : std::uint8_t {
     immediate_se = 0x9,    // RFC 7306
     atomic_request = 0xa,  // RFC 7306
     atomic_response = 0xb, // RFC 7306
+    send_data = 0xc,       // `dat`
+    send_data_se = 0xd,    // `dat`
     ack = 0xf,             // `dat`
 };
 
@@ -100,18 +108,24 @@ constexpr std::uint8_t rdmap_octet(Opcode opcode, bool ack_wanted = false) {
 
 // Sends in all variants, not immediate data.
 constexpr bool is_send(Opcode opcode) {
-    return opcode >= Opcode::send && opcode <= Opcode::send_se_invalidate;
+    return (opcode >= Opcode::send && opcode <= Opcode::send_se_invalidate) ||
+           opcode == Opcode::send_data || opcode == Opcode::send_data_se;
 }
 
 // The receiver's completion is a solicited one.
 constexpr bool is_solicited(Opcode opcode) {
     return opcode == Opcode::send_se || opcode == Opcode::send_se_invalidate ||
-           opcode == Opcode::immediate_se;
+           opcode == Opcode::immediate_se || opcode == Opcode::send_data_se;
 }
 
 // The upper layer's word is an STag to invalidate (RFC 5040 4.1).
 constexpr bool invalidates(Opcode opcode) {
     return opcode == Opcode::send_invalidate || opcode == Opcode::send_se_invalidate;
+}
+
+// The upper layer's word is for the receiver's completion.
+constexpr bool carries_data(Opcode opcode) {
+    return opcode == Opcode::send_data || opcode == Opcode::send_data_se;
 }
 
 // Between `dat` peers the upper layer's word is a count of placed messages.
@@ -139,7 +153,7 @@ struct UntaggedSegment {
     Opcode opcode = Opcode::send;
     bool last = true;
     bool ack_wanted = false;
-    std::uint32_t ulp_word = 0; // STag to invalidate, count, or 0
+    std::uint32_t ulp_word = 0; // STag to invalidate, count, data, or 0
     std::uint32_t queue = kQueueSend;
     std::uint32_t msn = 0;
     std::uint32_t mo = 0;
@@ -236,8 +250,8 @@ inline constexpr std::array<OpcodeRule, 16> kOpcodeRules{{
     {false, true, false, true, kQueueSend},            // immediate_se
     {false, true, false, false, kQueueReadRequest},    // atomic_request
     {false, true, false, false, kQueueAtomicResponse}, // atomic_response
-    {false, false, false, false, 0},
-    {false, false, false, false, 0},
+    {false, true, false, true, kQueueSend},            // send_data
+    {false, true, false, true, kQueueSend},            // send_data_se
     {false, false, false, false, 0},
     {false, true, false, false, kQueueAck}, // ack
 }};

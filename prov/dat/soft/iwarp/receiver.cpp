@@ -5,6 +5,7 @@
 #include "soft/iwarp/receiver.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cassert>
 #include <cstring>
 
@@ -13,6 +14,30 @@ namespace dat::iwarp {
 Receiver::Receiver(soft::Endpoint& endpoint, Sender& sender, const LinkParameters& parameters)
     : endpoint_(endpoint), domain_(endpoint.domain()), sender_(sender),
       dat_peer_(parameters.dat_peer), crc_(parameters.crc), await_rtr_(parameters.await_rtr) {}
+
+namespace {
+
+// The operation of RFC 7306 5.1 on memory that others may be using; returns what was
+// there before.
+std::uint64_t carry_out(const AtomicRequest& request, std::byte* at) {
+    std::atomic_ref<std::uint64_t> word(*reinterpret_cast<std::uint64_t*>(at));
+    std::uint64_t before = word.load();
+    for (;;) {
+        std::uint64_t after = before;
+        if (request.op == static_cast<std::uint8_t>(AtomicOp::fetch_add)) {
+            // The bits in mask are the highest of their fields: no carry leaves them.
+            const std::uint64_t top = request.mask;
+            after = ((before & ~top) + (request.data & ~top)) ^ ((before ^ request.data) & top);
+        } else if (((before ^ request.compare) & request.compare_mask) == 0) {
+            after = (before & ~request.mask) | (request.data & request.mask);
+        }
+        if (word.compare_exchange_weak(before, after)) {
+            return before;
+        }
+    }
+}
+
+} // namespace
 
 std::span<iovec> Receiver::room() {
     const auto scratch = domain_.in_scratch();
@@ -173,6 +198,13 @@ bool Receiver::control(std::span<const std::byte> payload) {
     switch (segment_.opcode) {
     case Opcode::read_request:
         return read_request(payload);
+    case Opcode::atomic_request:
+        return atomic_request(payload);
+    case Opcode::atomic_response:
+        return atomic_response(payload);
+    case Opcode::immediate:
+    case Opcode::immediate_se:
+        return immediate(payload);
     case Opcode::ack:
         sender_.confirmed(segment_.ulp_word);
         return true;
@@ -208,6 +240,61 @@ bool Receiver::read_request(std::span<const std::byte> payload) {
     if (!sender_.respond(request)) { // U-14
         return fail(TerminateCode::ddp_untagged_no_buffer, "more RDMA reads than were agreed");
     }
+    return true;
+}
+
+// RFC 7306: as a read request it has a number of that queue, and a place among the
+// responses. It is carried out now: what came before it is placed already.
+bool Receiver::atomic_request(std::span<const std::byte> payload) {
+    if (segment_.msn != read_msn_++) {
+        return fail(TerminateCode::ddp_untagged_msn_range, "an atomic request's number is wrong");
+    }
+    AtomicRequest request;
+    const SegmentError error = decode_atomic_request(payload, request);
+    if (error != SegmentError::none) {
+        return fail(terminate_code(error), text(error));
+    }
+    const bool known = request.op == static_cast<std::uint8_t>(AtomicOp::fetch_add) ||
+                       request.op == static_cast<std::uint8_t>(AtomicOp::compare_swap);
+    if (!known) {
+        return fail(TerminateCode::rdmap_unspecified, "an atomic operation that does not exist");
+    }
+    const soft::Target target =
+        domain_.regions().find(request.stag, request.to, sizeof(std::uint64_t),
+                               soft::kRemoteRead | soft::kRemoteWrite, endpoint_.zone());
+    if (!target.at) {
+        return refuse(target.why, false);
+    }
+    if (reinterpret_cast<std::uintptr_t>(target.at) % sizeof(std::uint64_t) != 0) {
+        return fail(TerminateCode::rdmap_unspecified, "an atomic on memory that is not aligned");
+    }
+    if (!sender_.can_respond()) { // U-14, before the memory changes
+        return fail(TerminateCode::ddp_untagged_no_buffer, "more atomics than were agreed");
+    }
+    sender_.respond(AtomicResponse{request.request_id, carry_out(request, target.at)});
+    return true;
+}
+
+bool Receiver::atomic_response(std::span<const std::byte> payload) {
+    if (segment_.msn != atomic_msn_++) {
+        return fail(TerminateCode::ddp_untagged_msn_range, "an atomic response's number is wrong");
+    }
+    AtomicResponse response;
+    const SegmentError error = decode_atomic_response(payload, response);
+    if (error != SegmentError::none) {
+        return fail(terminate_code(error), text(error));
+    }
+    if (!sender_.reading() || !sender_.oldest_is_atomic() ||
+        response.request_id != sender_.oldest_id()) {
+        return fail(TerminateCode::rdmap_unexpected_opcode, "an atomic response without a request");
+    }
+    const std::uint64_t seq = sender_.oldest_read();
+    const soft::Request& request = endpoint_.request(seq);
+    if (request.iov_count > 0) {
+        std::memcpy(request.iov[0].base, &response.original, sizeof response.original);
+    }
+    sender_.read_done();
+    endpoint_.finish_request(seq, core::DtoStatus::success);
     return true;
 }
 

@@ -61,7 +61,15 @@ class Receiver {
     // The stream is inside a frame.
     bool inside_frame() const { return !frame_.empty() || placing_ || skip_ > 0; }
     // More is staged than may be: do not read.
-    bool full() const { return staged_bytes_ > domain_.settings().unexpected_bytes; }
+    bool full() const {
+        return staged_bytes_ > domain_.settings().unexpected_bytes ||
+               unannounced_.size() > kUnannounced;
+    }
+    // Completions wait for the program to read others first.
+    bool awaits_room() const { return !unannounced_.empty(); }
+    // What waits for room in the program's queue is put there all the same: the
+    // connection is over.
+    void announce_rest();
     // Whole messages wait for a receive.
     bool has_unreceived() const { return !staged_.empty() && staged_.front().whole; }
 
@@ -79,7 +87,17 @@ class Receiver {
         std::vector<std::byte> data;
         std::uint32_t ordinal;
         bool whole = false;
+        std::uint8_t how = soft::kPlain; // once it is whole; these two: of its completion
+        std::uint64_t value = 0;
+        std::uint64_t length = 0; // of the write, where it is one
     };
+    // A write with data that no receive is for, and for which the queue has no room.
+    struct Unannounced {
+        std::uint64_t length;
+        std::uint64_t value;
+        std::uint8_t how;
+    };
+    static constexpr std::size_t kUnannounced = 256;
     static constexpr std::size_t kStagedOverhead = 64; // charged for a message of any size
     static constexpr std::size_t kDirectSize = 2048; // smaller rests are read with the next frames
 
@@ -89,6 +107,10 @@ class Receiver {
     bool begin_direct(std::span<const std::byte> part);
     bool control(std::span<const std::byte> payload);
     bool read_request(std::span<const std::byte> payload);
+    bool atomic_request(std::span<const std::byte> payload);
+    bool atomic_response(std::span<const std::byte> payload);
+    bool immediate(std::span<const std::byte> payload);
+    void announce_writes();
 
     bool open();
     bool open_send();
@@ -97,6 +119,8 @@ class Receiver {
     void gather(std::span<const soft::Iov> iov, std::uint64_t offset, std::size_t size);
     bool close();
     bool close_send();
+    void stage();
+    std::uint8_t arrival() const;
     bool invalidate();
     bool hand_over(Staged& message);
     bool overlong(std::uint64_t size);
@@ -135,11 +159,15 @@ class Receiver {
     std::uint64_t receive_ = 0;
     std::uint64_t received_ = 0; // bytes of it
     std::uint32_t read_msn_ = 1;
+    std::uint32_t atomic_msn_ = 1;     // of responses
     std::uint64_t response_bytes_ = 0; // of the oldest read
+    std::uint64_t written_ = 0;        // bytes of the write at hand, or of the last one
+    bool writing_ = false;             // it is not whole yet
     std::uint32_t taken_ = 0;          // sends and writes taken in all
     std::uint32_t told_ = 0;           // placed() when ack_due() last said so
     std::deque<Staged> staged_;
     std::size_t staged_bytes_ = 0;
+    std::deque<Unannounced> unannounced_;
     Fault fault_;
 };
 

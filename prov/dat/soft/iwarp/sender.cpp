@@ -64,20 +64,26 @@ void Sender::Batch::add(const std::byte* from, std::size_t size) {
     vectors[vector_count++] = {const_cast<std::byte*>(from), size};
 }
 
-void Sender::Batch::close_frame(const Cursor& after) { frames[frame_count++] = {bytes, after}; }
-
 bool Sender::idle() const {
     return rest_.empty() && cursor_.seq == endpoint_.core().requests().next() &&
            cursor_.response == response_tail_ && !cursor_.rtr_due && !cursor_.ack_due;
 }
 
-bool Sender::respond(const ReadRequest& request) {
-    if (response_tail_ - cursor_.response == responses_.size()) {
+bool Sender::respond(const Response& response) {
+    if (!can_respond()) {
         return false;
     }
-    responses_[response_tail_++ % responses_.size()] = {
-        request.sink_stag, request.sink_to, request.size, request.source_stag, request.source_to};
+    responses_[response_tail_++ % responses_.size()] = response;
     return true;
+}
+
+bool Sender::respond(const ReadRequest& request) {
+    return respond({request.sink_stag, request.sink_to, request.size, request.source_stag,
+                    request.source_to, false});
+}
+
+bool Sender::respond(const AtomicResponse& response) {
+    return respond({response.request_id, response.original, 0, 0, 0, true});
 }
 
 // Requests complete in posting order, so whatever waits for a confirmation is
@@ -86,7 +92,7 @@ void Sender::confirmed(std::uint32_t count) {
     confirm_next_ = std::max(confirm_next_, endpoint_.core().requests().first());
     for (; confirm_next_ < cursor_.seq; ++confirm_next_) {
         const soft::Request& request = endpoint_.request(confirm_next_);
-        if (request.op == soft::OpCode::read) {
+        if (soft::is_answered(request.op)) {
             continue; // its response confirms it
         }
         if (static_cast<std::int32_t>(count - request.ordinal) < 0) {
@@ -113,14 +119,16 @@ Sender::Result Sender::push(int fd) {
         batch.scratch = scratch.data();
         batch.scratch_end = scratch.data() + scratch.size();
         Cursor at = cursor_;
-        while (!batch.full() && frame_next(at, batch)) {
+        bool more = true;
+        while (!batch.full() && (more = frame_next(at, batch))) {
             batch.close_frame(at);
         }
-        if (batch.frame_count == 0) {
-            return refusal_ == soft::Refusal::none ? Result::done : Result::refused;
-        }
-        if (const Result result = write_batch(fd, batch); result != Result::done) {
+        const Result result = batch.frame_count > 0 ? write_batch(fd, batch) : Result::done;
+        if (result != Result::done) {
             return result;
+        }
+        if (!more) {
+            return refusal_ == soft::Refusal::none ? Result::done : Result::refused;
         }
     }
 }
@@ -138,7 +146,8 @@ bool Sender::frame_next(Cursor& at, Batch& batch) {
     // acknowledgements rides on Sends; anything else goes out on its own.
     const bool requests = request_ready(at);
     const bool responses = at.response != response_tail_;
-    const bool rides = requests && endpoint_.request(at.seq).op == soft::OpCode::send;
+    const bool rides = requests && endpoint_.request(at.seq).op == soft::OpCode::send &&
+                       !endpoint_.request(at.seq).has_data;
     if (at.ack_due && !rides) {
         frame_ack(at, batch);
         return true;
@@ -163,16 +172,23 @@ bool Sender::request_ready(const Cursor& at) {
     }
     const soft::Request& request = endpoint_.request(at.seq);
     const std::uint64_t reads = at.read_tail - read_head_;
-    if ((request.op == soft::OpCode::read || at.confirming) && reads >= ord_) {
+    if ((soft::is_answered(request.op) || at.tail == Tail::read) && reads >= ord_) {
         return false;
     }
-    return !request.fence || at.offset > 0 || at.confirming || reads == 0;
+    return !request.fence || at.offset > 0 || at.tail != Tail::none || reads == 0;
 }
 
 // U-61, of a send or write: a peer that is not `dat` sends no acknowledgements. That
 // it has placed a request is known when it answers a read, of nothing, behind it.
 bool Sender::needs_read(const soft::Request& request) const {
     return !dat_peer_ && request.level == soft::Level::delivered;
+}
+
+Sender::Tail Sender::tail_of(const soft::Request& request) const {
+    if (request.has_data && request.op == soft::OpCode::write) {
+        return Tail::immediate; // towards a `dat` peer only
+    }
+    return needs_read(request) ? Tail::read : Tail::none;
 }
 
 std::uint64_t Sender::oldest_read_size() const {
@@ -185,17 +201,23 @@ void Sender::step(Cursor& at, const soft::Request& request, std::size_t framed) 
     at.offset += framed;
     if (at.offset == request.length) {
         at.offset = 0;
-        at.confirming = needs_read(request);
-        at.seq += at.confirming ? 0 : 1;
+        at.tail = tail_of(request);
+        at.seq += at.tail == Tail::none ? 1 : 0;
     }
 }
 
 // The socket has the frame before `after`, or its rest is kept.
 void Sender::commit(const Cursor& after) {
     const Cursor before = std::exchange(cursor_, after);
+    for (std::uint64_t i = before.response; i != after.response; ++i) {
+        const Response& response = responses_[i % responses_.size()];
+        if (!response.atomic) {
+            endpoint_.remote_read(response.source_stag);
+        }
+    }
     for (std::uint64_t seq = before.seq; seq != after.seq; ++seq) {
         soft::Request& request = endpoint_.request(seq);
-        if (request.op == soft::OpCode::read || needs_read(request)) {
+        if (soft::is_answered(request.op) || needs_read(request)) {
             reads_[before.read_tail % reads_.size()] = seq;
             continue;
         }

@@ -70,13 +70,20 @@ class Sender {
 
     // A read request came in: its response is queued. False: more than were agreed.
     bool respond(const ReadRequest& request);
+    bool can_respond() const { return response_tail_ - cursor_.response < responses_.size(); }
+    // Likewise of an atomic, which has been carried out.
+    bool respond(const AtomicResponse& response);
 
     bool peer_serves_reads() const { return ord_ > 0; }
     bool confirms_delivery() const { return dat_peer_ || ord_ > 0; }
 
-    // The oldest read that waits for its response. Precondition: reading().
+    bool dat_peer() const { return dat_peer_; }
+    // The oldest read or atomic that waits for its response. Precondition: reading().
     bool reading() const { return read_head_ != cursor_.read_tail; }
     std::uint64_t oldest_read() const { return reads_[read_head_ % reads_.size()]; }
+    bool oldest_is_atomic() const { return soft::is_atomic(endpoint_.request(oldest_read()).op); }
+    // By what an atomic is told from others.
+    std::uint32_t oldest_id() const { return static_cast<std::uint32_t>(read_head_); }
     // How many bytes it asked for.
     std::uint64_t oldest_read_size() const;
     // Its response is whole.
@@ -95,24 +102,33 @@ class Sender {
   private:
     // Where framing stands. Frames are built ahead of what the socket takes, so a
     // batch carries the cursor behind each of its frames.
+    enum class Tail : std::uint8_t {
+        none,
+        immediate, // the data of a write
+        read,      // of nothing, that confirms the request
+    };
     struct Cursor {
         std::uint64_t seq = 0;      // the request to be framed next
         std::uint64_t offset = 0;   // bytes of it that are framed
         std::uint32_t send_msn = 1; // RFC 5041: message numbers begin at 1
         std::uint32_t read_msn = 1;
         std::uint32_t ack_msn = 1;
-        std::uint32_t ordinal = 0;   // of the last send or write framed
-        std::uint64_t read_tail = 0; // reads framed in all
-        std::uint64_t response = 0;  // responses framed in all
+        std::uint32_t atomic_msn = 1; // of responses
+        std::uint32_t ordinal = 0;    // of the last send or write framed
+        std::uint64_t read_tail = 0;  // reads framed in all
+        std::uint64_t response = 0;   // responses framed in all
         std::uint32_t response_offset = 0;
         bool rtr_due = false;
-        bool confirming = false; // the request is framed, the read behind it is not
+        Tail tail = Tail::none; // the request is framed, what goes behind it is not
         bool ack_due = false;
         bool responses_turn = false;
     };
     struct Frame {
+        Frame() {} // not initialized: most frames of a batch are never used
         std::size_t end; // offset behind it in the batch
-        Cursor after;
+        union {
+            Cursor after;
+        };
     };
     struct Batch {
         static constexpr std::size_t kFrames = 64;
@@ -127,14 +143,19 @@ class Sender {
 
         bool full() const;
         void add(const std::byte* from, std::size_t size);
-        void close_frame(const Cursor& after);
+        void close_frame(const Cursor& after) {
+            Frame& frame = frames[frame_count++];
+            frame.end = bytes;
+            frame.after = after;
+        }
     };
     struct Response {
-        std::uint32_t sink_stag;
-        std::uint64_t sink_to;
+        std::uint32_t sink_stag; // of an atomic: request_id
+        std::uint64_t sink_to;   // of an atomic: the original value
         std::uint32_t size;
         std::uint32_t source_stag;
         std::uint64_t source_to;
+        bool atomic;
     };
 
     // By the number of the read: it differs from one to the next.
@@ -147,7 +168,12 @@ class Sender {
     void frame_send(Cursor& at, Batch& batch, const soft::Request& request);
     void frame_write(Cursor& at, Batch& batch, const soft::Request& request);
     void frame_read(Cursor& at, Batch& batch, const soft::Request& request);
+    void frame_immediate(Cursor& at, Batch& batch, const soft::Request& request);
+    void frame_atomic(Cursor& at, Batch& batch, const soft::Request& request);
+    void frame_atomic_response(Cursor& at, Batch& batch, const Response& response);
     bool needs_read(const soft::Request& request) const;
+    Tail tail_of(const soft::Request& request) const;
+    bool respond(const Response& response);
     bool frame_response(Cursor& at, Batch& batch);
     void frame_ack(Cursor& at, Batch& batch);
     void frame_rtr(Cursor& at, Batch& batch);

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// See srx.h. May include: ofi, libfabric.
+#include "ofi/srx.h"
+
+#include "base/log.h"
+#include "ofi/errors.h"
+#include "ofi/info.h"
+#include "ofi/no_op.h"
+#include "ofi/post.h"
+
+#include <memory>
+
+namespace dat::ofi {
+namespace {
+
+SharedContext& srx_of(fid_ep* f) { return *static_cast<SharedContext*>(f); }
+
+ssize_t post(const char* call, fid_ep* f, const iovec* iov, std::size_t count, void* context,
+             std::uint64_t flags) {
+    if (const int rc = check(call, count, flags, kReceiveFlags & ~FI_MULTI_RECV)) {
+        return rc;
+    }
+    SharedContext& srx = srx_of(f);
+    const soft::GateCaller in(srx.gate());
+    if (srx.receives().full()) {
+        return -FI_EAGAIN;
+    }
+    // Whose queue reports it, and whether it does so selectively, is not known yet.
+    srx.receives().post(
+        [&](soft::Receive& receive) { fill(receive, iov, count, context, true, false); });
+    return 0;
+}
+
+ssize_t recv(fid_ep* srx, void* buf, std::size_t len, void*, fi_addr_t, void* context) {
+    const iovec iov{buf, len};
+    return post("fi_recv()", srx, &iov, 1, context, srx_of(srx).op_flags());
+}
+
+ssize_t recvv(fid_ep* srx, const iovec* iov, void**, std::size_t count, fi_addr_t, void* context) {
+    return post("fi_recvv()", srx, iov, count, context, srx_of(srx).op_flags());
+}
+
+ssize_t recvmsg(fid_ep* srx, const fi_msg* msg, std::uint64_t flags) {
+    return post("fi_recvmsg()", srx, msg->msg_iov, msg->iov_count, msg->context, flags);
+}
+
+ssize_t cancel(fid_t f, void* context) {
+    SharedContext& srx = object_of<SharedContext, fid_ep>(f);
+    const soft::GateCaller in(srx.gate());
+    return srx.receives().cancel(context) ? 0 : -FI_ENOENT;
+}
+
+ssize_t size_left(fid_ep* f) {
+    SharedContext& srx = srx_of(f);
+    const soft::GateCaller in(srx.gate());
+    return srx.receives().limit() - srx.receives().waiting();
+}
+
+int close(fid_t f) {
+    SharedContext& srx = object_of<SharedContext, fid_ep>(f);
+    if (srx.users.count() > 0) {
+        DAT_WARN(ep_ctrl, "fi_close() of a shared receive context: %d endpoints are bound to it",
+                 srx.users.count());
+        return -FI_EBUSY;
+    }
+    delete &srx;
+    return 0;
+}
+
+// It needs no queue of its own and is enabled from the start.
+int control(fid_t, int command, void*) { return command == FI_ENABLE ? 0 : -FI_ENOSYS; }
+
+fi_ops g_fid_ops = {
+    .size = sizeof(fi_ops),
+    .close = close,
+    .bind = DAT_NOT_OFFERED(fi_ops, bind),
+    .control = control,
+    .ops_open = DAT_NOT_OFFERED(fi_ops, ops_open),
+    .tostr = DAT_NOT_OFFERED(fi_ops, tostr),
+    .ops_set = DAT_NOT_OFFERED(fi_ops, ops_set),
+};
+
+fi_ops_ep g_ep_ops = {
+    .size = sizeof(fi_ops_ep),
+    .cancel = cancel,
+    .getopt = DAT_NOT_OFFERED(fi_ops_ep, getopt),
+    .setopt = DAT_NOT_OFFERED(fi_ops_ep, setopt),
+    .tx_ctx = DAT_NOT_OFFERED(fi_ops_ep, tx_ctx),
+    .rx_ctx = DAT_NOT_OFFERED(fi_ops_ep, rx_ctx),
+    .rx_size_left = size_left,
+    .tx_size_left = DAT_NOT_OFFERED(fi_ops_ep, tx_size_left),
+};
+
+fi_ops_msg g_msg_ops = {
+    .size = sizeof(fi_ops_msg),
+    .recv = recv,
+    .recvv = recvv,
+    .recvmsg = recvmsg,
+    .send = DAT_NOT_OFFERED(fi_ops_msg, send),
+    .sendv = DAT_NOT_OFFERED(fi_ops_msg, sendv),
+    .sendmsg = DAT_NOT_OFFERED(fi_ops_msg, sendmsg),
+    .inject = DAT_NOT_OFFERED(fi_ops_msg, inject),
+    .senddata = DAT_NOT_OFFERED(fi_ops_msg, senddata),
+    .injectdata = DAT_NOT_OFFERED(fi_ops_msg, injectdata),
+};
+
+} // namespace
+
+SharedContext::SharedContext(Domain& domain, std::uint32_t size, std::uint64_t op_flags,
+                             void* context)
+    : domain_(domain), op_flags_(op_flags), receives_(size) {
+    fid.fclass = FI_CLASS_SRX_CTX;
+    fid.context = context;
+    fid.ops = &g_fid_ops;
+    ops = &g_ep_ops;
+    cm = &no_cm_ops;
+    msg = &g_msg_ops;
+    rma = &no_rma_ops;
+    tagged = &no_tagged_ops;
+    atomic = &no_atomic_ops;
+    collective = &no_collective_ops;
+    domain_.users.add();
+}
+
+int open_srx(fid_domain* domain, fi_rx_attr* attr, fid_ep** srx, void* context) {
+    const std::size_t size = attr && attr->size ? attr->size : kDefaultQueueSize;
+    const std::uint64_t flags = attr ? attr->op_flags : 0;
+    if (size > kMaxSharedSize || (flags & ~kRxOpFlags) != 0 ||
+        (attr && attr->iov_limit > soft::kMaxIov)) {
+        DAT_WARN(ep_ctrl,
+                 "fi_srx_context(): size = %zu, op_flags = 0x%llx, iov_limit = %zu; at most %zu, "
+                 "0x%llx and %zu are offered",
+                 size, static_cast<unsigned long long>(flags), attr ? attr->iov_limit : 0,
+                 kMaxSharedSize, static_cast<unsigned long long>(kRxOpFlags), soft::kMaxIov);
+        return -FI_EINVAL;
+    }
+    return no_throw([&] {
+        *srx =
+            new SharedContext(domain_of(domain), static_cast<std::uint32_t>(size), flags, context);
+        return 0;
+    });
+}
+
+} // namespace dat::ofi

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// The shared receive context: receives for several endpoints of a domain.
+// May include: ofi, soft, libfabric.
+#ifndef DAT_OFI_SRX_H
+#define DAT_OFI_SRX_H
+
+#include "ofi/domain.h"
+#include "ofi/fid.h"
+#include "soft/shared_receives.h"
+
+#include <rdma/fi_endpoint.h>
+
+#include <cstdint>
+
+namespace dat::ofi {
+
+class SharedContext final : public fid_ep {
+  public:
+    // Throws std::bad_alloc.
+    SharedContext(Domain& domain, std::uint32_t size, std::uint64_t op_flags, void* context);
+    // Receives that no message has taken are gone, without a completion.
+    ~SharedContext() { domain_.users.remove(); }
+
+    Users users; // endpoints bound to it
+    Domain& domain() { return domain_; }
+    soft::Gate& gate() { return domain_.gate(); }
+    soft::SharedReceives& receives() { return receives_; }
+    std::uint64_t op_flags() const { return op_flags_; }
+
+  private:
+    Domain& domain_;
+    const std::uint64_t op_flags_;
+    soft::SharedReceives receives_;
+};
+
+// fi_srx_context(3).
+int open_srx(fid_domain* domain, fi_rx_attr* attr, fid_ep** srx, void* context);
+
+} // namespace dat::ofi
+
+#endif

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// Receives that several endpoints of a domain draw from (SRQ): a message of any of
+// them takes the oldest, and completes it in the queue of its endpoint. What no
+// message has taken belongs to no endpoint, so the end of a connection does not touch
+// it. Under the domain's gate. May include: soft, core.
+#ifndef DAT_SOFT_SHARED_RECEIVES_H
+#define DAT_SOFT_SHARED_RECEIVES_H
+
+#include "soft/endpoint.h"
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace dat::soft {
+
+class SharedReceives {
+  public:
+    // At most `limit` receives wait at once; limit >= 1. Throws std::bad_alloc.
+    explicit SharedReceives(std::uint32_t limit)
+        : limit_(limit), mask_(std::bit_ceil(limit) - 1),
+          receives_(std::make_unique_for_overwrite<Receive[]>(std::size_t{mask_} + 1)) {}
+    SharedReceives(const SharedReceives&) = delete;
+    SharedReceives& operator=(const SharedReceives&) = delete;
+
+    bool empty() const { return head_ == tail_; }
+    bool full() const { return waiting() == limit_; }
+    std::uint32_t waiting() const { return static_cast<std::uint32_t>(tail_ - head_); }
+    std::uint32_t limit() const { return limit_; }
+
+    // `fill(receive)` writes every member of a slot that posts set. Then messages that
+    // wait for a receive take it. Precondition: !full().
+    template <class Fill> void post(Fill&& fill) {
+        fill(receives_[tail_ & mask_]);
+        ++tail_;
+        if (!starved_.empty()) [[unlikely]] {
+            feed();
+        }
+    }
+    // The oldest. Precondition: !empty().
+    const Receive& take() { return receives_[head_++ & mask_]; }
+    // Removes the oldest one with that context; false: there is none.
+    bool cancel(const void* context);
+
+    // The endpoint has messages that wait for a receive; once each.
+    void starve(Endpoint& endpoint) { starved_.push_back(&endpoint); }
+    void forget(Endpoint& endpoint) { std::erase(starved_, &endpoint); }
+
+  private:
+    void feed();
+
+    const std::uint32_t limit_;
+    const std::uint32_t mask_;
+    std::unique_ptr<Receive[]> receives_;
+    std::uint64_t head_ = 0;
+    std::uint64_t tail_ = 0;
+    std::vector<Endpoint*> starved_; // the longest waiting first
+};
+
+} // namespace dat::soft
+
+#endif
