@@ -115,6 +115,7 @@ all_steps() {
     fi
     run_step 900 sanitized 'ASan and UBSan build, clang' &&
         run_step 900 sanitized_check 'ASan and UBSan: make check'
+    run_step 300 fuzzing 'fuzzing, short'
     run_step 900 thread_sanitizer 'ThreadSanitizer: build and plain programs'
     run_step 900 distcheck 'make distcheck'
     return 0

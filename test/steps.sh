@@ -181,6 +181,15 @@ step_sanitized_check() {
     make_check "$work/sanitized" TESTS="$(make -s -C "$work/sanitized" dat-list-tests)"
 }
 
+# A short run of each target, from its seeds.
+step_fuzzing() {
+    local status=0
+    bash "$work/source/test/fuzz/run.sh" 5 >"$work/fuzzing" || status=1
+    cat "$work/fuzzing"
+    count "$(grep -c 'nothing found$' "$work/fuzzing")" "$(grep -c ' FOUND ' "$work/fuzzing")"
+    return $status
+}
+
 step_thread_sanitizer() {
     local tests
     tests=$(make -s -C "$work/release" dat-list-tsan-tests) || return 1
@@ -194,10 +203,10 @@ step_thread_sanitizer() {
 }
 
 # All that distcheck proves beyond what was done above: install and uninstall,
-# and that a clean tree is one. The tests have run already, so it compiles
-# without them, and quickly.
+# and that a clean tree is one. The tests have run already, in build folders of
+# the same distribution, so none is run here, and it compiles quickly.
 step_distcheck() {
     cd "$work/tree" || return 1
-    check 'make distcheck' make -j"$jobs" distcheck AM_DISTCHECK_CONFIGURE_FLAGS= \
+    check 'make distcheck' make -j"$jobs" distcheck TESTS= AM_DISTCHECK_CONFIGURE_FLAGS= \
         DISTCHECK_CONFIGURE_FLAGS='--enable-werror --without-criterion --without-rapidcheck CXXFLAGS=-O0'
 }

@@ -16,9 +16,11 @@
 
 #include "soft/iwarp/connect.h"
 #include "soft/iwarp/link.h"
+#include "soft/shared_receives.h"
 
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
@@ -38,9 +40,9 @@ class Block {
     Block(std::size_t size, unsigned fill) : all_(size + 2 * kGuard, kPaint) {
         std::fill_n(all_.begin() + kGuard, size, static_cast<std::byte>(fill));
     }
-    std::span<std::byte> body() {
-        return std::span(all_).subspan(kGuard, all_.size() - 2 * kGuard);
-    }
+    std::span<std::byte> body() { return std::span(all_).subspan(kGuard, size()); }
+    std::span<const std::byte> body() const { return std::span(all_).subspan(kGuard, size()); }
+    std::size_t size() const { return all_.size() - 2 * kGuard; }
     bool intact() const {
         const auto painted = [](std::byte b) { return b == kPaint; };
         return std::all_of(all_.begin(), all_.begin() + kGuard, painted) &&
@@ -81,9 +83,13 @@ const Region kRegions[] = {
 
 struct Operation {
     Block block;
-    bool is_read;
+    enum class Kind { plain, read, atomic, multi } kind = Kind::plain;
     bool done = false;
 };
+
+// What completions say of how something arrived.
+constexpr dat::soft::ArrivalFlags kArrivals{
+    .with_data = 1, .solicited = 2, .invalidated = 4, .by_write = 8, .released = 16};
 
 dat::soft::Domain::Options options(bool patient) {
     auto o = soft_test::options();
@@ -128,13 +134,19 @@ class World {
     void close_region(std::size_t i);
     void progress(int times);
     void collect();
-    void received(const dat::core::Completion& completion, Operation& receive);
+    void received(const dat::core::Completion& completion, const Operation& receive);
+    void answered(const Operation& request);
+    void take_receive(const dat::core::Completion& completion);
     void check_staged();
-    void post_receive(std::size_t size);
+    void post_receive(std::size_t size, bool multi);
     void post_request(OpCode op, std::size_t size, std::uint8_t flags);
+    void fill(dat::soft::Request& request, std::uint64_t seq, OpCode op, std::uint8_t flags,
+              std::span<std::byte> body);
     void peer_send(Input& input);
     void peer_write(Input& input);
     void peer_read(Input& input);
+    void peer_atomic(Input& input);
+    void rare_step(Input& input, std::uint8_t flags);
 
     bool linked() { return side_.endpoint.link() != nullptr; }
 
@@ -146,13 +158,20 @@ class World {
     std::vector<std::unique_ptr<Operation>> receives_;
     std::vector<std::unique_ptr<Operation>> requests_;
     std::size_t received_ = 0; // receives completed by a message
-    std::size_t reads_ = 0;    // reads completed by a response
+    std::size_t reads_ = 0;    // reads and atomics completed by a response
+    std::optional<dat::soft::SharedReceives> shared_;
     soft_test::Side side_{domain_, kLimits};
 };
 
 // --- the beginning ---
 
 void World::begin(std::uint8_t agreed, std::uint8_t handshake) {
+    side_.endpoint.set_arrival_flags(kArrivals);
+    side_.endpoint.set_writes_take_receives((agreed & 0x20) != 0);
+    side_.endpoint.set_min_multi(16);
+    if ((agreed & 0x80) != 0) {
+        side_.endpoint.set_shared(&shared_.emplace(kLimits.receives));
+    }
     if ((agreed & 1) != 0) {
         establish(agreed);
     } else {
@@ -231,33 +250,62 @@ void World::progress(int times) {
     check_staged();
 }
 
-void World::received(const dat::core::Completion& completion, Operation& receive) {
-    if (completion.status == DtoStatus::success && peer_.clean()) {
+// A message: behind each other in one receive, if that is for several.
+void World::received(const dat::core::Completion& completion, const Operation& receive) {
+    if (completion.status != DtoStatus::success || (completion.flags & kArrivals.by_write) != 0) {
+        return;
+    }
+    if (peer_.clean()) {
         FUZZ_CHECK(received_ < peer_.messages().size());
         const Bytes& sent = peer_.messages()[received_];
         FUZZ_CHECK(completion.length == sent.size());
-        FUZZ_CHECK(sent.empty() ||
-                   std::memcmp(sent.data(), receive.block.body().data(), sent.size()) == 0);
+        FUZZ_CHECK(sent.empty() || std::memcmp(sent.data(), completion.buffer, sent.size()) == 0);
     }
+    FUZZ_CHECK(receive.kind == Operation::Kind::multi || completion.length <= receive.block.size());
     ++received_;
+}
+
+void World::take_receive(const dat::core::Completion& completion) {
+    const std::size_t number = reinterpret_cast<std::size_t>(completion.context);
+    if (number == 0) { // a write with data that took none
+        FUZZ_CHECK((completion.flags & kArrivals.by_write) != 0);
+        return;
+    }
+    Operation& receive = *receives_.at(number - 1);
+    FUZZ_CHECK(!receive.done);
+    received(completion, receive);
+    const bool goes_on = receive.kind == Operation::Kind::multi &&
+                         completion.status == DtoStatus::success &&
+                         (completion.flags & kArrivals.released) == 0;
+    receive.done = !goes_on;
+    if (receive.done) {
+        receive.block.freeze();
+    }
+}
+
+void World::answered(const Operation& request) {
+    const auto body = request.block.body();
+    if (request.kind == Operation::Kind::atomic) {
+        const std::uint64_t value = HostilePeer::response_value(reads_);
+        FUZZ_CHECK(body.empty() || !peer_.clean() ||
+                   std::memcmp(body.data(), &value, sizeof value) == 0);
+    } else {
+        for (std::size_t i = 0; peer_.clean() && i < body.size(); ++i) {
+            FUZZ_CHECK(body[i] == HostilePeer::response_byte(reads_, i));
+        }
+    }
+    ++reads_;
 }
 
 void World::collect() {
     for (const auto& completion : side_.receives.take()) {
-        Operation& receive = *receives_.at(reinterpret_cast<std::size_t>(completion.context));
-        FUZZ_CHECK(!std::exchange(receive.done, true));
-        received(completion, receive);
-        receive.block.freeze();
+        take_receive(completion);
     }
     for (const auto& completion : side_.requests.take()) {
         Operation& request = *requests_.at(reinterpret_cast<std::size_t>(completion.context));
         FUZZ_CHECK(!std::exchange(request.done, true));
-        if (request.is_read && completion.status == DtoStatus::success) {
-            const auto body = request.block.body();
-            for (std::size_t i = 0; peer_.clean() && i < body.size(); ++i) {
-                FUZZ_CHECK(body[i] == HostilePeer::response_byte(reads_, i));
-            }
-            ++reads_;
+        if (request.kind != Operation::Kind::plain && completion.status == DtoStatus::success) {
+            answered(request);
         }
         request.block.freeze();
     }
@@ -275,32 +323,73 @@ void World::check_staged() {
     FUZZ_CHECK(!peer_.clean() || taken <= peer_.other_bytes() + most);
 }
 
-void World::post_receive(std::size_t size) {
-    auto receive = std::make_unique<Operation>(Operation{Block(size, 0x22), false});
-    const PostVerdict verdict = side_.receive(receive->block.body(), receives_.size());
-    if (verdict == PostVerdict::posted || verdict == PostVerdict::flushed) {
-        receives_.push_back(std::move(receive));
+void World::post_receive(std::size_t size, bool multi) {
+    const auto kind = multi ? Operation::Kind::multi : Operation::Kind::plain;
+    auto receive = std::make_unique<Operation>(Operation{Block(size, 0x22), kind});
+    const auto body = receive->block.body();
+    receives_.push_back(std::move(receive)); // it may complete before the call returns
+    const auto fill = [&](dat::soft::Receive& r) {
+        r = {};
+        r.context = reinterpret_cast<void*>(receives_.size());
+        r.capacity = body.size();
+        r.signaled = true;
+        r.multi = multi;
+        r.iov_count = 1;
+        r.iov[0] = {body.data(), body.size()};
+    };
+    bool posted = true;
+    if (shared_) {
+        posted = !shared_->full();
+        if (posted) {
+            shared_->post(fill);
+        }
+    } else {
+        const PostVerdict verdict = dat::soft::post_receive(
+            side_.endpoint, [&](dat::soft::Receive& r, std::uint64_t) { fill(r); });
+        posted = verdict == PostVerdict::posted || verdict == PostVerdict::flushed;
+    }
+    if (!posted) {
+        receives_.pop_back();
     }
     collect();
 }
 
+void World::fill(dat::soft::Request& r, std::uint64_t seq, OpCode op, std::uint8_t flags,
+                 std::span<std::byte> body) {
+    soft_test::Side::fill(r, op, body, requests_.size());
+    r.level = (flags & 2) != 0 ? dat::soft::Level::placed : dat::soft::Level::taken;
+    r.fence = (flags & 4) != 0;
+    r.solicited = (flags & 8) != 0;
+    r.remote_key = 0x77;
+    r.has_data =
+        body.size() % 4 == 3 && peer_.dat_peer() && (op == OpCode::send || op == OpCode::write);
+    if (dat::soft::is_atomic(op)) {
+        const dat::soft::AtomicOperands operands{1, 2, 3, 4};
+        std::memcpy(side_.endpoint.inline_area(seq), &operands, sizeof operands);
+        r.iov_count = body.empty() ? 0 : 1;
+    }
+}
+
 void World::post_request(OpCode op, std::size_t size, std::uint8_t flags) {
-    const bool is_read = op == OpCode::read;
-    auto request = std::make_unique<Operation>(Operation{Block(size, 0x33), is_read});
-    if (!is_read) {
+    const bool atomic = dat::soft::is_atomic(op);
+    if (atomic && !peer_.dat_peer()) {
+        return; // refused above this layer
+    }
+    const auto kind = atomic               ? Operation::Kind::atomic
+                      : op == OpCode::read ? Operation::Kind::read
+                                           : Operation::Kind::plain;
+    auto request = std::make_unique<Operation>(Operation{Block(size, 0x33), kind});
+    if (kind == Operation::Kind::plain) {
         request->block.freeze();
     }
+    const auto body = request->block.body();
     const PostVerdict verdict = dat::soft::post_request<Link>(
-        side_.endpoint, (flags & 1) != 0, [&](dat::soft::Request& r, std::uint64_t) {
-            soft_test::Side::fill(r, op, request->block.body(), requests_.size());
-            r.level = (flags & 2) != 0 ? dat::soft::Level::placed : dat::soft::Level::taken;
-            r.fence = (flags & 4) != 0;
-            r.solicited = (flags & 8) != 0;
-            r.remote_key = 0x77;
+        side_.endpoint, (flags & 1) != 0, [&](dat::soft::Request& r, std::uint64_t seq) {
+            fill(r, seq, op, flags, body);
+            requests_.push_back(std::move(request)); // as above
         });
-    if (verdict == PostVerdict::posted || verdict == PostVerdict::flushed) {
-        requests_.push_back(std::move(request));
-    }
+    FUZZ_CHECK((request == nullptr) ==
+               (verdict == PostVerdict::posted || verdict == PostVerdict::flushed));
     collect();
 }
 
@@ -322,6 +411,10 @@ std::uint64_t place(Input& input, const Region& region, std::size_t size) {
     }
 }
 
+Opcode with_data(Opcode opcode) {
+    return opcode == Opcode::send_se ? Opcode::send_data_se : Opcode::send_data;
+}
+
 void World::peer_send(Input& input) {
     static constexpr Opcode kSends[] = {Opcode::send, Opcode::send_se, Opcode::send_invalidate,
                                         Opcode::send_se_invalidate};
@@ -331,7 +424,8 @@ void World::peer_send(Input& input) {
     const std::uint32_t word =
         invalidates ? kRegions[input.octet() % std::size(kRegions)].key : peer_.taken();
     const std::size_t size = (flags & 8) != 0 ? input.word() % 65'000u : input.octet();
-    peer_.send(opcode, size, (flags & 2) == 0, (flags & 4) != 0, word);
+    peer_.send((flags & 0xc0) == 0xc0 && peer_.dat_peer() ? with_data(opcode) : opcode, size,
+               (flags & 2) == 0, (flags & 4) != 0, word);
 }
 
 void World::peer_write(Input& input) {
@@ -353,6 +447,20 @@ void World::peer_read(Input& input) {
     peer_.read_request(request);
 }
 
+void World::peer_atomic(Input& input) {
+    const std::uint8_t flags = input.octet();
+    const Region& region = kRegions[(flags >> 4) % std::size(kRegions)];
+    AtomicRequest request;
+    request.op =
+        static_cast<std::uint8_t>((flags & 2) != 0 ? AtomicOp::compare_swap : AtomicOp::fetch_add);
+    request.request_id = flags;
+    request.stag = region.key;
+    request.to = (flags & 1) != 0 ? place(input, region, sizeof(std::uint64_t)) : region.address;
+    request.data = input.number();
+    request.mask = request.compare_mask = ~std::uint64_t{0};
+    peer_.atomic_request(request);
+}
+
 void World::step(Input& input) {
     const std::uint8_t what = input.octet();
     switch (what % 24) {
@@ -371,7 +479,8 @@ void World::step(Input& input) {
         return peer_.ack((what & 0x80) != 0 ? input.number() : peer_.taken());
     case 8:
     case 9:
-        return post_receive((what & 0x80) != 0 ? input.word() * 4u : input.octet());
+        return post_receive((what & 0x80) != 0 ? input.word() * 4u : input.octet(),
+                            (what & 0x40) != 0);
     case 10:
         return post_request(OpCode::send, input.word() * 2u, what >> 4);
     case 11:
@@ -402,15 +511,30 @@ void World::step(Input& input) {
     case 22:
         return peer_.terminate(input.word());
     default:
-        switch (input.octet() % 4) {
-        case 0:
-            return peer_.shutdown_write();
-        case 1:
-            return peer_.close();
-        default:
-            side_.endpoint.disconnect((what & 0x80) == 0);
-            return collect();
-        }
+        return rare_step(input, what >> 4);
+    }
+}
+
+void World::rare_step(Input& input, std::uint8_t flags) {
+    switch (input.octet() % 8) {
+    case 0:
+        return peer_.shutdown_write();
+    case 1:
+        return peer_.close();
+    case 4:
+        return peer_atomic(input);
+    case 5:
+        return peer_.immediate(input.number(), (flags & 8) != 0);
+    case 6:
+        return post_request((flags & 8) != 0 ? OpCode::compare_swap : OpCode::fetch_add,
+                            (flags & 4) != 0 ? sizeof(std::uint64_t) : 0, flags);
+    case 7:
+        side_.endpoint.cancel_receive(
+            reinterpret_cast<void*>(std::size_t{input.octet()} % (receives_.size() + 1)));
+        return collect();
+    default:
+        side_.endpoint.disconnect((flags & 8) == 0);
+        return collect();
     }
 }
 
@@ -434,12 +558,15 @@ void World::finish() {
         close_region(i);
         memory_[i].check();
     }
+    std::size_t undone = 0;
     for (const auto* list : {&receives_, &requests_}) {
         for (const auto& operation : *list) {
-            FUZZ_CHECK(operation->done);
+            undone += operation->done ? 0 : 1;
             operation->block.check();
         }
     }
+    // Shared receives that no message took belong to nobody.
+    FUZZ_CHECK(undone == (shared_ ? shared_->waiting() : 0));
 }
 
 } // namespace

@@ -90,6 +90,9 @@ void HostilePeer::read_response(std::size_t size) {
     } else {
         read = reads_.front();
     }
+    if (read.atomic) {
+        return answer_atomic(read);
+    }
     size = std::min<std::size_t>(size, read.size - response_offset_);
     TaggedSegment segment;
     segment.opcode = Opcode::read_response;
@@ -116,6 +119,38 @@ void HostilePeer::ack(std::uint32_t count) {
     segment.msn = ack_msn_++;
     segment.ulp_word = count;
     queue(make_frame(segment, {}), false);
+}
+
+void HostilePeer::answer_atomic(const Read& read) {
+    UntaggedSegment segment;
+    segment.opcode = Opcode::atomic_response;
+    segment.queue = kQueueAtomicResponse;
+    segment.msn = atomic_msn_++;
+    Bytes payload(kAtomicResponseSize);
+    write_atomic_response(payload.data(),
+                          {.request_id = read.stag, .original = response_value(answered_++)});
+    queue(make_frame(segment, payload), false);
+    reads_.pop_front();
+}
+
+void HostilePeer::immediate(std::uint64_t value, bool solicited) {
+    clean_ = clean_ && message_.empty(); // not in the middle of a message
+    UntaggedSegment segment;
+    segment.opcode = solicited ? Opcode::immediate_se : Opcode::immediate;
+    segment.msn = send_msn_++;
+    Bytes payload(kImmediateSize);
+    write_immediate(payload.data(), value);
+    queue(make_frame(segment, payload), true);
+}
+
+void HostilePeer::atomic_request(const AtomicRequest& request) {
+    UntaggedSegment segment;
+    segment.opcode = Opcode::atomic_request;
+    segment.queue = kQueueReadRequest;
+    segment.msn = read_msn_++;
+    Bytes payload(kAtomicRequestSize);
+    write_atomic_request(payload.data(), request);
+    queue(make_frame(segment, payload), false);
 }
 
 void HostilePeer::terminate(std::uint16_t code) {
@@ -213,6 +248,12 @@ void HostilePeer::look_at(const Segment& segment, std::span<const std::byte> pay
         reads_.push_back({request.sink_stag, request.size});
         break;
     }
+    case Opcode::atomic_request: {
+        AtomicRequest request;
+        FUZZ_CHECK(decode_atomic_request(payload, request) == SegmentError::none);
+        reads_.push_back({request.request_id, sizeof(std::uint64_t), true});
+        break;
+    }
     case Opcode::terminate: {
         Terminate terminate;
         FUZZ_CHECK(decode_terminate(payload, terminate));
@@ -220,6 +261,7 @@ void HostilePeer::look_at(const Segment& segment, std::span<const std::byte> pay
         break;
     }
     case Opcode::read_response:
+    case Opcode::atomic_response:
     case Opcode::ack:
         break;
     default:

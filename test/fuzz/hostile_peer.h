@@ -35,9 +35,13 @@ class HostilePeer {
               std::uint32_t ulp_word);
     void write(std::uint32_t stag, std::uint64_t to, std::size_t size, bool last, bool ack_wanted);
     void read_request(const dat::iwarp::ReadRequest& request);
-    // Answers the oldest read that was asked for, with at most `size` bytes.
+    // Answers the oldest read that was asked for, with at most `size` bytes; an atomic
+    // whole.
     void read_response(std::size_t size);
     void ack(std::uint32_t count);
+    // RFC 7306, and a Send with data is a Send.
+    void immediate(std::uint64_t value, bool solicited);
+    void atomic_request(const dat::iwarp::AtomicRequest& request);
     void terminate(std::uint16_t code);
     void empty_frame();
 
@@ -64,12 +68,15 @@ class HostilePeer {
     std::size_t other_bytes() const { return other_bytes_; }
     // Sends and writes that came in all.
     std::uint32_t taken() const { return taken_; }
+    bool dat_peer() const { return dat_peer_; }
     // What whole messages this peer has sent.
     const std::vector<Bytes>& messages() const { return messages_; }
     // What byte `at` of the response to read number `read` is.
     static std::byte response_byte(std::size_t read, std::size_t at) {
         return static_cast<std::byte>(read * 59 + at * 3 + (at >> 8));
     }
+    // The same of an atomic.
+    static std::uint64_t response_value(std::size_t read) { return read * 0x0101010101010107; }
 
   private:
     struct Twist {
@@ -77,11 +84,13 @@ class HostilePeer {
         std::uint8_t with;
     };
     struct Read {
-        std::uint32_t stag;
+        std::uint32_t stag; // of an atomic: what it is told by
         std::uint32_t size;
+        bool atomic = false;
     };
 
     void queue(Bytes frame, bool is_send);
+    void answer_atomic(const Read& read);
     bool take_reply();
     bool take_frame(std::span<const std::byte>& rest);
     void look_at(const dat::iwarp::Segment& segment, std::span<const std::byte> payload);
@@ -101,7 +110,8 @@ class HostilePeer {
     std::uint32_t send_msn_ = 1;
     std::uint32_t read_msn_ = 1;
     std::uint32_t ack_msn_ = 1;
-    Bytes message_; // under way
+    std::uint32_t atomic_msn_ = 1; // of responses
+    Bytes message_;                // under way
     std::vector<Bytes> messages_;
 
     Bytes in_;

@@ -16,9 +16,9 @@ set -u
 
 root=$(cd "${DAT_SRCDIR:-$(dirname "${BASH_SOURCE[0]}")/../..}" && pwd) || exit 1
 fuzz=$root/test/fuzz
-targets=(mpa codec receive)
-declare -A long_runs=([mpa]=4500000 [codec]=4500000 [receive]=1000000)
-declare -A max_size=([mpa]=600 [codec]=200 [receive]=600)
+targets=(mpa codec handshake receive)
+declare -A long_runs=([mpa]=4400000 [codec]=4400000 [handshake]=200000 [receive]=1000000)
+declare -A max_size=([mpa]=600 [codec]=200 [handshake]=700 [receive]=600)
 export ASAN_OPTIONS=${ASAN_OPTIONS:-quarantine_size_mb=8}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 
@@ -52,8 +52,8 @@ sources() {
     local iwarp=$root/prov/dat/soft/iwarp name
     echo "$fuzz/fuzz_$1.cpp"
     case $1 in
-    receive)
-        echo "$fuzz/hostile_peer.cpp"
+    handshake | receive)
+        [ "$1" = handshake ] || echo "$fuzz/hostile_peer.cpp"
         find "$root/prov/dat/"{base,core,soft} -name '*.cpp' | sort
         ;;
     *)
@@ -107,6 +107,7 @@ fuzz() { # target libfuzzer-option
     fi
     printf '%-8s FOUND something:\n' "$target"
     grep -E -m3 'ERROR|runtime error|does not hold|Assertion' "$log" || tail -n 20 "$log"
+    grep -m1 '^Base64: ' "$log" # the input, where only this output is kept
     sed -n "s|.*Test unit written to \(.*\)|replay: bash test/fuzz/run.sh --replay $target \1|p" \
         "$log"
     return 1

@@ -12,6 +12,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <sstream>
 
 namespace dat::test {
 
@@ -80,7 +81,20 @@ Bytes Child::listen() {
     return socket_address(transport_.address, port);
 }
 
-void Child::signal(int number) const { DAT_MUST(::kill(pid_, number)); }
+Remote Child::region(std::size_t size) {
+    std::istringstream answer(ask("region " + std::to_string(size)));
+    std::string ok;
+    Remote remote{};
+    answer >> ok >> remote.address >> remote.key;
+    DAT_REQUIRE(ok == "ok" && answer, answer.str());
+    return remote;
+}
+
+void Child::signal(int number) const {
+    DAT_MUST(::kill(pid_, number));
+    if (number == SIGSTOP) // which it obeys a little later
+        DAT_REQUIRE(waitpid(pid_, nullptr, WUNTRACED) == pid_, "waitpid");
+}
 
 void Child::kill() {
     if (pid_ <= 0)
@@ -89,6 +103,47 @@ void Child::kill() {
     waitpid(pid_, nullptr, 0);
     pid_ = 0;
     close(socket_);
+}
+
+ToChild::ToChild(const Transport& transport)
+    : side(transport), child(transport), address(child.listen()), endpoint(side) {}
+
+void ToChild::connect() {
+    request();
+    child.expect("accept 0", "ok");
+    wait_event(side, FI_CONNECTED);
+    child.expect("event", "connected 0");
+}
+
+void ToChild::request() {
+    DAT_MUST(endpoint.connect(address));
+    child.expect("event", "connreq 0");
+}
+
+FromChild::FromChild(const Transport& transport) : side(transport), child(transport) {
+    side.listen();
+    child.expect("connect " + std::string(transport.address) + ' ' + std::to_string(side.port()) +
+                     " 0",
+                 "ok");
+    request.emplace(wait_event(side, FI_CONNREQ));
+    endpoint.emplace(side, *request);
+}
+
+std::vector<Op*> post_receives(Endpoint& endpoint, std::vector<Bytes>& buffers) {
+    std::vector<Op*> ops;
+    for (Bytes& buffer : buffers)
+        ops.push_back(&endpoint.recv(buffer.data(), buffer.size()));
+    return ops;
+}
+
+void require_one_end(Side& side, const Endpoint& endpoint) {
+    wait_shutdown(endpoint);
+    const fi_dat_ep_status status = endpoint.status();
+    DAT_REQUIRE(status.state == FI_DAT_DISCONNECTED, std::to_string(status.state));
+    DAT_REQUIRE(status.end == FI_DAT_END_DISCONNECTED || status.end == FI_DAT_END_BROKEN,
+                std::to_string(status.end));
+    settle();
+    DAT_REQUIRE(side.events().empty(), "another event");
 }
 
 } // namespace dat::test

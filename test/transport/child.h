@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// The program `peer` as a child of a test. May include: the fixture, POSIX.
+// The program `peer` as a child of a test, and connections with it. May include: the
+// fixture, POSIX.
 #ifndef DAT_TEST_TRANSPORT_CHILD_H
 #define DAT_TEST_TRANSPORT_CHILD_H
 
@@ -32,7 +33,10 @@ class Child {
     void expect(const std::string& line, const std::string& answer);
     // Asks "listen"; where it listens.
     Bytes listen();
+    // Asks "region"; how to reach it.
+    Remote region(std::size_t size);
 
+    // After SIGSTOP it has stopped when this returns.
     void signal(int number) const;
     // SIGKILL, and waits until it is gone.
     void kill();
@@ -43,6 +47,33 @@ class Child {
     pid_t pid_;
     std::string input_;
 };
+
+// The child listens, this side connects.
+struct ToChild {
+    explicit ToChild(const Transport& transport);
+    void connect();
+    // Up to where the child has the request.
+    void request();
+
+    Side side;
+    Child child;
+    Bytes address;
+    Endpoint endpoint;
+};
+
+// This side listens, the child connects; its request is there.
+struct FromChild {
+    explicit FromChild(const Transport& transport);
+
+    Side side;
+    Child child;
+    std::optional<Event> request;
+    std::optional<Endpoint> endpoint;
+};
+
+std::vector<Op*> post_receives(Endpoint& endpoint, std::vector<Bytes>& buffers);
+// DISC-16: of a peer's death either end may be reported, but one, and once.
+void require_one_end(Side& side, const Endpoint& endpoint);
 
 } // namespace dat::test
 

@@ -284,6 +284,8 @@ std::optional<Event> Side::read_event() {
         if (event.type == FI_CONNREQ)
             event.info.reset(entry->info);
         event.data.assign(room + sizeof(fi_eq_cm_entry), room + size);
+    } else {
+        event.data.assign(room, room + got);
     }
     return event;
 }

@@ -154,7 +154,7 @@ struct Event {
     std::uint32_t type = kErrorEvent;
     fid_t fid = nullptr;
     Info info;  // FI_CONNREQ
-    Bytes data; // private data; of an error: err_data
+    Bytes data; // private data; of an error: err_data; of other types: the entry
     int err = 0;
     int prov_errno = 0;
 
@@ -172,7 +172,7 @@ struct SideOptions {
     std::size_t eq_size = 0;
     int mr_mode = 0;
     std::uint64_t caps = FI_MSG | FI_RMA;
-    bool selective = false; // bind the CQ with FI_SELECTIVE_COMPLETION
+    bool selective = false;                // bind the CQ with FI_SELECTIVE_COMPLETION
     std::optional<fi_threading> threading; // default: what the provider prefers
     std::uint64_t rx_mode = 0;             // set in rx_attr->mode of every endpoint
     // Gets every endpoint before it is enabled, to bind more to it.
@@ -231,8 +231,8 @@ class Side {
     SideOptions options_;
     Info info_;
     Fid<fid_fabric> fabric_;
+    Fid<fid_eq> eq_; // before the domain, which may be bound to it
     Fid<fid_domain> domain_;
-    Fid<fid_eq> eq_;
     Fid<fid_cq> cq_;
     Fid<fid_pep> pep_;
     std::deque<Event> events_;

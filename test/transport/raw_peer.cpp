@@ -6,6 +6,8 @@
 #include "iwarp_bytes.h"
 #include "suite.h"
 
+#include <rdma/fi_atomic.h>
+
 #include <cstdlib>
 #include <cstring>
 
@@ -436,6 +438,26 @@ TRANSPORT_TEST(raw_target, that_serves_no_reads__is_not_asked_for_any) {
     cr_assert(send.opcode == raw::kSend && send.msn == 1);
     wait_op(sent);
     cr_assert(sent.ok());
+}
+
+// architecture.md: what goes beyond RFC 5040 goes to no other.
+TRANSPORT_TEST(raw_target, of_data_and_atomics__gets_neither) {
+    only_dat();
+    auto peer = established(transport);
+    fid_ep* ep = peer->endpoint->get();
+    std::uint64_t one = 1;
+    std::uint64_t old = 0;
+    cr_assert_eq(fi_senddata(ep, &one, 1, nullptr, 5, 0, nullptr), -FI_EOPNOTSUPP);
+    cr_assert_eq(fi_injectdata(ep, &one, 1, 5, 0), -FI_EOPNOTSUPP);
+    cr_assert_eq(fi_writedata(ep, &one, 1, nullptr, 5, 0, 0, 1, nullptr), -FI_EOPNOTSUPP);
+    cr_assert_eq(fi_atomic(ep, &one, 1, nullptr, 0, 0, 1, FI_UINT64, FI_SUM, nullptr),
+                 -FI_EOPNOTSUPP);
+    cr_assert_eq(
+        fi_fetch_atomic(ep, &one, 1, nullptr, &old, nullptr, 0, 0, 1, FI_UINT64, FI_SUM, nullptr),
+        -FI_EOPNOTSUPP);
+    peer->socket->require_silent();
+    wait_op(peer->endpoint->send(&one, 1));
+    cr_assert_eq(raw::read_segment(*peer->socket).msn, 1, "and the connection is as it was");
 }
 
 // ---- raw initiators that stop, or break the rules ------------------------

@@ -450,8 +450,8 @@ TRANSPORT_TEST(counter, of_each_kind__counts_what_succeeded) {
     there.side.listen();
     Endpoint active(here.side);
     Endpoint passive = establish(active, there.side);
+    Fid<fid_cntr> of_region; // closed after what it is bound to
     Region memory(there.side, 100, kAll);
-    Fid<fid_cntr> of_region;
     DAT_MUST(fi_cntr_open(there.side.domain(), nullptr, of_region.out(), nullptr));
     DAT_MUST(fi_mr_bind(memory.mr(), &of_region->fid, FI_REMOTE_WRITE));
     Bytes in(10);

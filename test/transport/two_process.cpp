@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Transport suite: `dat` here, `dat` in another process. A peer that works, one
-// that says no, one that falls silent, and one that dies at every stage. May
+// that says no, and one that falls silent; one that dies is in killed_peer.cpp. May
 // include: suite.h, child.h.
 #include "child.h"
 #include "suite.h"
@@ -12,64 +12,6 @@
 #include <sstream>
 
 using namespace dat::test;
-
-namespace {
-
-// The child listens, this side connects.
-struct ToChild {
-    explicit ToChild(const Transport& transport)
-        : side(transport), child(transport), address(child.listen()), endpoint(side) {}
-    void connect() {
-        request();
-        child.expect("accept 0", "ok");
-        wait_event(side, FI_CONNECTED);
-        child.expect("event", "connected 0");
-    }
-    // Up to where the child has the request.
-    void request() {
-        DAT_MUST(endpoint.connect(address));
-        child.expect("event", "connreq 0");
-    }
-    Side side;
-    Child child;
-    Bytes address;
-    Endpoint endpoint;
-};
-
-// This side listens, the child connects.
-struct FromChild {
-    explicit FromChild(const Transport& transport) : side(transport), child(transport) {
-        side.listen();
-        child.expect("connect " + std::string(transport.address) + ' ' +
-                         std::to_string(side.port()) + " 0",
-                     "ok");
-        request.emplace(wait_event(side, FI_CONNREQ));
-        endpoint.emplace(side, *request);
-    }
-    Side side;
-    Child child;
-    std::optional<Event> request;
-    std::optional<Endpoint> endpoint;
-};
-
-std::vector<Op*> post_receives(Endpoint& endpoint, std::vector<Bytes>& buffers) {
-    std::vector<Op*> ops;
-    for (Bytes& buffer : buffers)
-        ops.push_back(&endpoint.recv(buffer.data(), buffer.size()));
-    return ops;
-}
-
-// DISC-16: of a peer's death either end may be reported, but one, and once.
-void require_one_end(Side& side, const Endpoint& endpoint) {
-    wait_shutdown(endpoint);
-    const fi_dat_ep_status status = endpoint.status();
-    cr_assert_eq(status.state, FI_DAT_DISCONNECTED);
-    cr_assert(status.end == FI_DAT_END_DISCONNECTED || status.end == FI_DAT_END_BROKEN);
-    settle();
-    cr_assert(side.events().empty(), "another event");
-}
-
-} // namespace
 
 // ---- a peer that works ---------------------------------------------------
 
@@ -198,123 +140,6 @@ TRANSPORT_TEST(process_exits, while_connected__ends_this_side_once) {
     peer.child.tell("quit");
     require_one_end(peer.side, peer.endpoint);
     require_once(receives);
-}
-
-// ---- a peer that is killed -----------------------------------------------
-
-TRANSPORT_TEST(process_killed, while_connected__ends_this_side_once) {
-    only_dat();
-    ToChild peer(transport);
-    peer.connect();
-    std::vector<Bytes> in(5, Bytes(100));
-    const std::vector<Op*> receives = post_receives(peer.endpoint, in);
-    peer.child.kill();
-    require_one_end(peer.side, peer.endpoint);
-    require_once(receives);
-    require_stream_order(receives);
-    // And the endpoint is good for another connection.
-    DAT_MUST(peer.endpoint.reset());
-    Side other(transport);
-    other.listen();
-    establish(peer.endpoint, other);
-}
-
-// Sends that it takes no more, receives half filled, reads half answered.
-TRANSPORT_TEST(process_killed, amid_a_transfer__completes_each_operation_once) {
-    only_dat();
-    constexpr std::size_t kLarge = 4 << 20;
-    ToChild peer(transport);
-    peer.connect();
-    std::istringstream answer(peer.child.ask("region " + std::to_string(kLarge)));
-    std::string ok;
-    Remote remote{};
-    answer >> ok >> remote.address >> remote.key;
-    const Bytes out = pattern(kLarge);
-    std::vector<Bytes> in(4, Bytes(kLarge));
-    std::vector<Bytes> sinks(4, Bytes(kLarge));
-    const std::vector<Op*> receives = post_receives(peer.endpoint, in);
-    std::vector<Op*> requests;
-    peer.child.expect("recv 4 " + std::to_string(kLarge), "ok");
-    for (Bytes& sink : sinks) {
-        requests.push_back(&peer.endpoint.send_confirmed(out.data(), kLarge));
-        requests.push_back(&peer.endpoint.read(sink.data(), kLarge, remote));
-        requests.push_back(&peer.endpoint.write_confirmed(out.data(), kLarge, remote));
-    }
-    peer.child.tell("send 4 " + std::to_string(kLarge));
-    wait_op(*requests.front());
-    peer.child.kill();
-    require_one_end(peer.side, peer.endpoint);
-    require_once(requests);
-    require_once(receives);
-    require_stream_order(requests);
-    require_stream_order(receives);
-}
-
-// EP-42, U-2: the listener dies with the request.
-TRANSPORT_TEST(process_killed, while_our_request_is_pending__is_refused) {
-    only_dat();
-    ToChild peer(transport);
-    peer.request();
-    std::vector<Bytes> in(5, Bytes(100));
-    const std::vector<Op*> receives = post_receives(peer.endpoint, in);
-    peer.child.kill();
-    wait_error(peer.side, FI_ECONNREFUSED);
-    require_once(receives);
-    require_end(peer.endpoint, FI_DAT_END_NON_PEER_REJECTED);
-    settle();
-    cr_assert(peer.side.events().empty());
-}
-
-// CR-6, EP-50, EP-52: the requester dies.
-TRANSPORT_TEST(process_killed, while_its_request_is_pending__fails_the_accept) {
-    only_dat();
-    FromChild peer(transport);
-    peer.child.kill();
-    settle();
-    cr_assert(peer.side.events().empty());
-    DAT_MUST(peer.endpoint->accept());
-    wait_error(peer.side, FI_ECONNABORTED);
-    require_end(*peer.endpoint, FI_DAT_END_ACCEPT_ERROR);
-}
-
-// At whatever point of the handshake that is.
-TRANSPORT_TEST(process_killed, right_after_accept__ends_one_way) {
-    only_dat();
-    FromChild peer(transport);
-    std::vector<Bytes> in(5, Bytes(100));
-    const std::vector<Op*> receives = post_receives(*peer.endpoint, in);
-    DAT_MUST(peer.endpoint->accept());
-    peer.child.kill();
-    cr_assert(wait_until([&] { return !peer.side.events().empty(); }));
-    if (peer.side.events().front().type == FI_CONNECTED) {
-        wait_event(peer.side, FI_CONNECTED);
-        require_one_end(peer.side, *peer.endpoint);
-    } else {
-        wait_error(peer.side, FI_ECONNABORTED);
-    }
-    require_once(receives);
-    settle();
-    cr_assert(peer.side.events().empty());
-}
-
-// DISC-4: a drain that cannot finish.
-TRANSPORT_TEST(process_killed, while_we_drain__ends_once) {
-    only_dat();
-    ToChild peer(transport);
-    peer.connect();
-    const Bytes out = pattern(1 << 20);
-    std::vector<Op*> sends;
-    for (int i = 0; i < 20; ++i) // more than buffers hold, and no receives there
-        sends.push_back(&peer.endpoint.send_confirmed(out.data(), out.size()));
-    DAT_MUST(peer.endpoint.disconnect(FI_DAT_GRACEFUL));
-    require_state(peer.endpoint, FI_DAT_DISCONNECT_PENDING);
-    peer.child.kill();
-    wait_shutdown(peer.endpoint);
-    require_once(sends);
-    require_stream_order(sends);
-    require_end(peer.endpoint, FI_DAT_END_DISCONNECTED); // U-4
-    settle();
-    cr_assert(peer.side.events().empty());
 }
 
 // ---- a peer that is stopped ----------------------------------------------

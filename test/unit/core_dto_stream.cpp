@@ -124,6 +124,33 @@ Test(core_dto_stream, outstanding_operations__have_slots_of_their_own) {
     }
 }
 
+// EPA-5: another limit keeps what is outstanding, in its order and with its numbers.
+Test(core_dto_stream, resized__keeps_what_is_outstanding) {
+    DtoStream stream(4);
+    DtoStream::Done done{};
+    for (int i = 0; i < 3; ++i) {
+        stream.post();
+        stream.finish(stream.first(), DtoStatus::success);
+        cr_assert(stream.pop(done));
+    }
+    stream.post();
+    const std::uint64_t second = stream.post();
+    stream.post();
+    stream.finish(second, DtoStatus::success);
+    const DtoStream before = stream;
+    cr_assert_not(stream.resize(2));
+    cr_assert(stream == before);
+    for (const std::uint32_t limit : {3U, 100U, 5U}) {
+        cr_assert(stream.resize(limit));
+        cr_assert_eq(stream.limit(), limit);
+        cr_assert_eq(stream.outstanding(), 3);
+        cr_assert_eq(stream.full(), limit == 3);
+        cr_assert(stream.finished(second) && !stream.finished(stream.first()));
+    }
+    stream.finish(stream.first(), DtoStatus::success);
+    cr_assert(stream.pop(done) && stream.pop(done) && done.seq == second && !stream.pop(done));
+}
+
 // A plain value: what happens to a copy does not show in the original.
 Test(core_dto_stream, copy__is_independent) {
     DtoStream original(2);

@@ -26,6 +26,7 @@ const Breach kBreaches[] = {
     {"write, other zone", 0x1102, [](auto& w) { return tagged(0, w.foreign, 0x1000, kFour); }},
     {"write, no right", 0x0102, [](auto& w) { return tagged(0, w.read_only, 0x1000, kFour); }},
     {"write, below", 0x1101, [](auto& w) { return tagged(0, w.full, 0xfff, kFour); }},
+    {"write, below the page", 0x1101, [](auto& w) { return tagged(0, w.first, 0xfff, kFour); }},
     {"write, above", 0x1101, [](auto& w) { return tagged(0, w.full, 0x103d, kFour); }},
     {"write, far off", 0x1101, [](auto& w) { return tagged(0, w.full, ~0ull, kFour); }},
     {"write, wraps", 0x1101, [](auto& w) { return tagged(0, w.high, ~0ull - 2, kFour); }},
@@ -55,6 +56,7 @@ const Breach kBreaches[] = {
     {"read, unknown STag", 0x0100, [](auto&) { return read_request(1, 4, 99, 0x1000); }},
     {"read, other zone", 0x0103, [](auto& w) { return read_request(1, 4, w.foreign, 0x1000); }},
     {"read, below", 0x0101, [](auto& w) { return read_request(1, 4, w.full, 0xfff); }},
+    {"read, below the page", 0x0101, [](auto& w) { return read_request(1, 4, w.first, 0xffc); }},
     {"read, above", 0x0101, [](auto& w) { return read_request(1, 65, w.full, 0x1000); }},
     {"read, most of all", 0x0101, [](auto& w) { return read_request(1, ~0u, w.full, 0x1000); }},
     {"read, wraps", 0x0101, [](auto& w) { return read_request(1, 4, w.high, ~0ull - 2); }},
@@ -69,10 +71,40 @@ const Breach kBreaches[] = {
      [](auto& w) { return untagged(4, 0, 1, 0, kFour, kUntaggedLast, w.full); }},
 };
 
-void each_breach(Peer kind, bool crc) {
+// RFC 7306 5.2.1.
+Bytes atomic(std::uint32_t msn, unsigned op, std::uint32_t stag, std::uint64_t to) {
+    const std::uint64_t all = ~std::uint64_t{0};
+    return untagged(10, 1, msn, 0,
+                    be(op, 4) + be(77, 4) + be(stag, 4) + be(to, 8) + be(1, 8) +
+                        be(op == 0 ? 0 : all, 8) + be(0, 8) + be(all, 8));
+}
+
+// Of what only a `dat` peer may send.
+const Breach kExtendedBreaches[] = {
+    {"atomic, unknown STag", 0x0100, [](auto&) { return atomic(1, 0, 99, 0x1000); }},
+    {"atomic, other zone", 0x0103, [](auto& w) { return atomic(1, 0, w.foreign, 0x1000); }},
+    {"atomic, no right", 0x0102, [](auto& w) { return atomic(1, 0, w.read_only, 0x1000); }},
+    {"atomic, below the page", 0x0101, [](auto& w) { return atomic(1, 0, w.first, 0xff8); }},
+    {"atomic, half above", 0x0101, [](auto& w) { return atomic(1, 0, w.full, 0x103c); }},
+    {"atomic, wraps", 0x0101, [](auto& w) { return atomic(1, 2, w.high, ~0ull - 3); }},
+    {"atomic, not aligned", 0x02ff, [](auto& w) { return atomic(1, 0, w.full, 0x1004); }},
+    {"atomic, no such operation", 0x02ff, [](auto& w) { return atomic(1, 1, w.full, 0x1000); }},
+    {"atomic, MSN", 0x1203, [](auto& w) { return atomic(2, 0, w.full, 0x1000); }},
+    {"atomic, oversized", 0x1205,
+     [](auto& w) { return atomic(1, 0, w.full, 0x1000) + wire::filled(1, 0); }},
+    {"atomic, too short", 0x02ff, [](auto&) { return untagged(10, 1, 1, 0, wire::filled(51, 0)); }},
+    {"atomic on the send queue", 0x0206,
+     [](auto&) { return untagged(10, 0, 1, 0, wire::filled(52, 0)); }},
+    {"data, MSN", 0x1203, [](auto&) { return untagged(8, 0, 2, 0, wire::filled(8, 1)); }},
+    {"data, oversized", 0x1205, [](auto&) { return untagged(8, 0, 1, 0, wire::filled(9, 1)); }},
+    {"send with data, longer than its receive", 0x1205,
+     [](auto&) { return untagged(12, 0, 1, 0, wire::filled(17, 0xee)); }},
+};
+
+void each_breach(Peer kind, bool crc, std::span<const Breach> breaches = kBreaches) {
     Attacked w(kind, crc);
     Bystanders others(w);
-    for (const Breach& breach : kBreaches) {
+    for (const Breach& breach : breaches) {
         Bytes guarded = wire::filled(48, kUntouched);
         w.side.receive(std::span(guarded).subspan(16, 16), 1);
         w.put(breach.ulpdu(w));
@@ -106,6 +138,28 @@ Test(soft_attack, each_breach_of_a_dat_peer_has_its_terminate, .timeout = 60) {
 }
 Test(soft_attack, each_breach_under_crc_has_its_terminate, .timeout = 60) {
     each_breach(Peer::dat, true);
+}
+
+// RFC 7306, and what two `dat` peers add.
+Test(soft_attack, each_breach_of_an_extension_has_its_terminate, .timeout = 60) {
+    each_breach(Peer::dat, false, kExtendedBreaches);
+}
+
+// U-14: one more atomic than agreed is not carried out, though those before it were.
+Test(soft_attack, more_atomics_than_agreed_are_terminated_without_effect, .timeout = 60) {
+    Attacked w;
+    alignas(8) std::uint64_t word = 100;
+    const std::uint32_t key = w.domain.regions().add(
+        {reinterpret_cast<std::byte*>(&word), sizeof word, 0, &Side::zone, Attacked::kBoth});
+    Bytes burst;
+    for (std::uint32_t msn = 1; msn <= 3; ++msn) {
+        burst = burst + w.frame(atomic(msn, 0, key, 0));
+    }
+    w.write(burst);
+    cr_assert_eq(w.terminate_code(), 0x1202u);
+    cr_assert(w.run([&] { return w.side.ended(); }));
+    cr_assert_eq(word, 102);
+    w.domain.regions().remove(key);
 }
 
 // RFC 5040 4.8: the Terminate says which segment it is about.

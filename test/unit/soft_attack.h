@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <criterion/criterion.h>
 #include <memory>
+#include <sys/mman.h>
 
 namespace soft_test {
 
@@ -50,13 +51,36 @@ inline dat::soft::Domain::Options attacked_options() {
 inline constexpr unsigned kUntouched = 0x5c;
 inline const Bytes kFour = wire::filled(4, 0xee);
 
+// A page between pages that nobody may touch: who reads or writes beyond either of its
+// ends is killed.
+class GuardedPage {
+  public:
+    GuardedPage() : pages_(static_cast<std::byte*>(map())) {
+        cr_assert(pages_ != MAP_FAILED);
+        cr_assert_eq(mprotect(pages_ + kSize, kSize, PROT_READ | PROT_WRITE), 0);
+        std::fill_n(begin(), kSize, std::byte{kUntouched});
+    }
+    ~GuardedPage() { munmap(pages_, 3 * kSize); }
+    GuardedPage(const GuardedPage&) = delete;
+    GuardedPage& operator=(const GuardedPage&) = delete;
+    std::byte* begin() const { return pages_ + kSize; }
+    std::byte* end() const { return begin() + kSize; }
+
+  private:
+    static void* map() {
+        return mmap(nullptr, 3 * kSize, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    }
+    static constexpr std::size_t kSize = 64 * 1024; // whole pages on any machine
+    std::byte* pages_;
+};
+
 // A side under attack, and what it has that the peer may want.
 struct Attacked {
     explicit Attacked(Peer kind_ = Peer::dat, bool with_crc = false) : kind(kind_), crc(with_crc) {
         connect();
     }
     ~Attacked() {
-        for (const std::uint32_t key : {kFull, kReadOnly, kForeign, kHigh}) {
+        for (const std::uint32_t key : {kFull, kReadOnly, kForeign, kHigh, kFirst}) {
             domain.regions().remove(key);
         }
     }
@@ -111,20 +135,22 @@ struct Attacked {
         const auto same = [](std::byte b) { return b == std::byte{kUntouched}; };
         return std::all_of(memory.begin(), memory.end(), same);
     }
+    // 64 bytes at one end of what must stay untouched.
     std::uint32_t region(std::uint32_t key, std::uint64_t address, std::uint8_t access,
-                         const void* zone) {
-        // In the middle of what must stay untouched.
-        cr_assert(domain.regions().add(key, {memory.data() + 64, 64, address, zone, access}));
+                         const void* zone, bool at_begin = false) {
+        std::byte* const at = at_begin ? memory.begin() : memory.end() - 64;
+        cr_assert(domain.regions().add(key, {at, 64, address, zone, access}));
         return key;
     }
 
     static constexpr std::uint8_t kBoth = dat::soft::kRemoteRead | dat::soft::kRemoteWrite;
-    static constexpr std::uint32_t kFull = 10, kReadOnly = 11, kForeign = 12, kHigh = 13;
+    static constexpr std::uint32_t kFull = 10, kReadOnly = 11, kForeign = 12, kHigh = 13,
+                                   kFirst = 14;
     static constexpr int other_zone = 0;
 
     Peer kind;
     bool crc;
-    Bytes memory = wire::filled(192, kUntouched);
+    GuardedPage memory;
     Domain domain{attacked_options()};
     Door door;
     RawPeer raw;
@@ -133,6 +159,7 @@ struct Attacked {
     std::uint32_t read_only = region(kReadOnly, 0x1000, dat::soft::kRemoteRead, &Side::zone);
     std::uint32_t foreign = region(kForeign, 0x1000, kBoth, &other_zone);
     std::uint32_t high = region(kHigh, ~std::uint64_t{0} - 63, kBoth, &Side::zone);
+    std::uint32_t first = region(kFirst, 0x1000, kBoth, &Side::zone, true);
 };
 
 // Two endpoints of the same domain that have nothing to do with it.

@@ -192,6 +192,28 @@ Test(soft_attack_end, never_answered__does_not_linger_for_ever, .timeout = 60) {
     cr_assert_eq(open_descriptors(), before - 2);
 }
 
+// Nor can such peers use up the descriptors, however fast they come.
+Test(soft_attack_end, never_answered_by_hundreds__keeps_a_bounded_number_of_sockets,
+     .timeout = 60) {
+    constexpr std::size_t kPeers = 400;
+    constexpr std::size_t kLingering = 256;
+    Attacked w;
+    Bystanders others(w);
+    const std::size_t before = open_descriptors();
+    std::vector<RawPeer> peers;
+    for (std::size_t i = 0; i < kPeers; ++i) {
+        w.put(tagged(0, 99, 0, kFour));
+        cr_assert(w.run([&] { return w.side.ended(); }));
+        peers.push_back(std::move(w.raw));
+        cr_assert(w.side.endpoint.reset());
+        w.connect();
+    }
+    cr_assert_leq(open_descriptors(), before + kPeers + kLingering);
+    others.go_on();
+    peers.clear();
+    cr_assert(w.run([&] { return open_descriptors() <= before; }));
+}
+
 // U-65: connections that never finish the handshake take a bounded number of
 // descriptors, and a good peer gets through among them.
 Test(soft_attack_flood, of_connections_that_send_no_request__lets_others_in, .timeout = 60) {

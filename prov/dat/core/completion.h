@@ -119,6 +119,7 @@ enum class Reason : std::uint8_t {
     timeout,
     rejected,
     resources,
+    watermark,
 };
 
 // A connection event of an endpoint (EVD-40).

@@ -12,6 +12,7 @@
 #include <bit>
 #include <cassert>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace dat::core {
@@ -111,6 +112,23 @@ class DtoStream {
         done.status = failed_ ? DtoStatus::flushed : static_cast<DtoStatus>(marks_[slot(head_)]);
         failed_ = done.status != DtoStatus::success;
         ++head_;
+        return true;
+    }
+
+    // A new limit, for as many slots as slots() says afterwards. What is outstanding
+    // stays, and keeps its number: the owner moves it to its new slot. False, and
+    // nothing changed, where more is outstanding. limit >= 1.
+    bool resize(std::uint32_t limit) {
+        if (outstanding() > limit) {
+            return false;
+        }
+        DtoStream larger(limit);
+        for (std::uint64_t seq = head_; seq != tail_; ++seq) {
+            larger.marks_[larger.slot(seq)] = marks_[slot(seq)];
+        }
+        limit_ = limit;
+        mask_ = larger.mask_;
+        marks_ = std::move(larger.marks_);
         return true;
     }
 

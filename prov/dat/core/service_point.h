@@ -53,10 +53,13 @@ class ServicePoint {
     Kind kind() const { return kind_; }
     bool listening() const { return listening_; }
 
+    // A request that arrived now would be announced.
+    bool has_room() const { return listening_ && announced_ < backlog_; }
+
     // A request arrives. True: announce it; false: its requester is refused
     // (NON_PEER_REJECTED) and nothing happens here (SP-3, SP-13).
     bool arrive() {
-        if (!listening_ || announced_ == backlog_) {
+        if (!has_room()) {
             return false;
         }
         ++announced_;

@@ -5,6 +5,9 @@
 #include "ofi/ep.h"
 #include "ofi/errors.h"
 
+#include <algorithm>
+#include <cstring>
+
 namespace dat::ofi {
 namespace {
 
@@ -26,7 +29,8 @@ static_assert(same(core::Reason::none, FI_DAT_REASON_NONE) &&
               same(core::Reason::unreachable, FI_DAT_REASON_UNREACHABLE) &&
               same(core::Reason::timeout, FI_DAT_REASON_TIMEOUT) &&
               same(core::Reason::rejected, FI_DAT_REASON_REJECTED) &&
-              same(core::Reason::resources, FI_DAT_REASON_RESOURCES));
+              same(core::Reason::resources, FI_DAT_REASON_RESOURCES) &&
+              same(core::Reason::watermark, FI_DAT_REASON_WATERMARK));
 
 fi_dat_ep_state public_state(core::State visible) {
     switch (visible) {
@@ -114,6 +118,41 @@ int set_connect_timeout(fid_ep* ep, std::uint64_t timeout_us) {
     return 0;
 }
 
+int dup_connect(fid_ep* ep, fid_ep* other, const void* param, std::size_t size) {
+    return no_throw([&] { return ep_of(ep).dup_connect(ep_of(other), param, size); });
+}
+
+int modify(fid_ep* ep, const fi_dat_ep_attr* attr) {
+    return no_throw([&] { return ep_of(ep).modify(*attr); });
+}
+
+int bind_window(fid_ep* ep, const fi_dat_bind* given, std::uint64_t* key) {
+    fi_dat_bind bind{};
+    std::memcpy(&bind, given, std::min(given->size, sizeof bind));
+    return no_throw([&] { return ep_of(ep).bind_window(bind, *key); });
+}
+
+int recv_query(fid_ep* f, std::uint32_t* allocated, std::uint32_t* span) {
+    Endpoint& ep = ep_of(f);
+    const soft::GateCaller in(ep.gate());
+    const std::uint32_t count = ep.soft().core().receives().outstanding();
+    for (std::uint32_t* out : {allocated, span}) { // in order, so as many may complete
+        if (out) {
+            *out = count;
+        }
+    }
+    return 0;
+}
+
+int set_watermark(fid_ep* f, std::uint32_t soft, std::uint32_t hard) {
+    return no_throw([&] {
+        Endpoint& ep = ep_of(f);
+        const soft::GateCaller in(ep.gate());
+        ep.soft().set_watermarks(soft, hard);
+        return 0;
+    });
+}
+
 } // namespace
 
 fi_dat_ep_status Endpoint::status() {
@@ -136,6 +175,11 @@ fi_dat_ops_ep dat_ep_ops = {
     .reset = reset,
     .take_request = take_request,
     .set_connect_timeout = set_connect_timeout,
+    .dup_connect = dup_connect,
+    .modify = modify,
+    .bind_window = bind_window,
+    .recv_query = recv_query,
+    .set_watermark = set_watermark,
 };
 
 } // namespace dat::ofi

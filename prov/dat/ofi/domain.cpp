@@ -14,6 +14,7 @@
 #include "ofi/no_op.h"
 #include "ofi/provider.h"
 #include "ofi/srx.h"
+#include "ofi/window.h"
 
 #include <cstring>
 #include <memory>
@@ -56,12 +57,25 @@ int open_endpoint_with_flags(fid_domain* domain, fi_info* info, fid_ep** ep, std
     return open_endpoint(domain, info, ep, context);
 }
 
+int bind(fid_t f, fid_t to, std::uint64_t flags) {
+    if (to->fclass != FI_CLASS_EQ) {
+        DAT_WARN(domain, "fi_domain_bind(): an object of class %zu; an event queue can be bound",
+                 to->fclass);
+        return -FI_ENOSYS;
+    }
+    return object_of<Domain, fid_domain>(f).bind_queue(object_of<EventQueue, fid_eq>(to), flags);
+}
+
+int open_ops(fid_t, const char* name, std::uint64_t flags, void** table, void*) {
+    return give_table(dat_domain_ops, FI_DAT_DOMAIN_OPS, name, flags, table);
+}
+
 fi_ops g_fid_ops = {
     .size = sizeof(fi_ops),
     .close = close,
-    .bind = DAT_NOT_OFFERED(fi_ops, bind),
+    .bind = bind,
     .control = DAT_NOT_OFFERED(fi_ops, control),
-    .ops_open = DAT_NOT_OFFERED(fi_ops, ops_open),
+    .ops_open = open_ops,
     .tostr = DAT_NOT_OFFERED(fi_ops, tostr),
     .ops_set = DAT_NOT_OFFERED(fi_ops, ops_set),
 };
@@ -87,7 +101,8 @@ Domain::Domain(Fabric& fabric, const fi_domain_attr& attr, void* context)
     : fabric_(fabric),
       virtual_addresses_(attr.mr_mode == FI_MR_BASIC || (attr.mr_mode & FI_MR_VIRT_ADDR) != 0),
       provider_keys_(attr.mr_mode == FI_MR_BASIC || (attr.mr_mode & FI_MR_PROV_KEY) != 0),
-      progress_thread_(has_progress_thread(attr)), soft_(options_for(attr)) {
+      progress_thread_(has_progress_thread(attr)), zone_(std::make_shared<const Zone>()),
+      soft_(options_for(attr)) {
     fid.fclass = FI_CLASS_DOMAIN;
     fid.context = context;
     fid.ops = &g_fid_ops;
@@ -96,7 +111,61 @@ Domain::Domain(Fabric& fabric, const fi_domain_attr& attr, void* context)
     fabric_.users.add();
 }
 
-Domain::~Domain() { fabric_.users.remove(); }
+Domain::~Domain() {
+    if (eq_) {
+        eq_->remove_source(*this);
+        eq_->purge(&fid);
+        eq_->users.remove();
+    }
+    fabric_.users.remove();
+}
+
+int Domain::bind_queue(EventQueue& eq, std::uint64_t flags) {
+    if ((flags & ~FI_DAT_ASYNC) != 0) {
+        DAT_WARN(domain, "fi_domain_bind(): flags = 0x%llx; FI_DAT_ASYNC is offered",
+                 static_cast<unsigned long long>(flags));
+        return -FI_EINVAL;
+    }
+    if (eq_ || &eq.fabric() != &fabric_) {
+        DAT_WARN(domain, "fi_domain_bind(): %s",
+                 eq_ ? "an event queue is bound already"
+                     : "the event queue belongs to another fabric");
+        return -FI_EINVAL;
+    }
+    const int rc = no_throw([&] { return eq.add_source(*this); });
+    if (rc == 0) {
+        const soft::GateCaller in(gate());
+        eq_ = &eq;
+        async_ = (flags & FI_DAT_ASYNC) != 0;
+        eq.users.add();
+    }
+    return rc;
+}
+
+bool Domain::set_zone(const fi_domain_attr& attr) {
+    // The members exist from API version 1.5 on.
+    if (fabric_.api_version >= FI_VERSION(1, 5)) {
+        zone_ = zone("fi_domain()", attr.auth_key, attr.auth_key_size);
+    }
+    return zone_ != nullptr;
+}
+
+void Domain::raise_async(fid_t object, fi_dat_async what) {
+    if (!async_) {
+        return;
+    }
+    fi_eq_entry entry{};
+    entry.fid = object;
+    entry.context = object->context;
+    entry.data = what;
+    EventQueue::Event event;
+    event.type = FI_DAT_ASYNC_EVENT;
+    event.fid = object;
+    event.raw = true;
+    const auto* bytes = reinterpret_cast<const std::byte*>(&entry);
+    event.data.assign(bytes, bytes + sizeof entry);
+    eq_->push(std::move(event));
+}
 
 int open_domain(fid_fabric* fabric, fi_info* info, fid_domain** domain, void* context) {
     if (!info || !info->domain_attr) {
@@ -105,6 +174,9 @@ int open_domain(fid_fabric* fabric, fi_info* info, fid_domain** domain, void* co
     }
     return no_throw([&] {
         auto made = std::make_unique<Domain>(fabric_of(fabric), *info->domain_attr, context);
+        if (!made->set_zone(*info->domain_attr)) {
+            return -FI_EINVAL;
+        }
         if (const int rc = made->open()) {
             DAT_WARN(domain, "fi_domain(): %s; raise the limit on open files (ulimit -n)",
                      std::strerror(-rc));

@@ -6,9 +6,14 @@
 
 #include "ofi/eq.h"
 #include "ofi/fid.h"
+#include "ofi/zone.h"
 #include "soft/domain.h"
 
 #include <rdma/fi_domain.h>
+#include <rdma/fi_ext_dat.h>
+
+#include <cstddef>
+#include <cstdint>
 
 namespace dat::ofi {
 
@@ -20,6 +25,8 @@ class Domain final : public fid_domain, public EventSource {
     ~Domain();
 
     int open() { return soft_.open(); } // 0 or -errno
+    // Before anything is opened on it. False: the authorization key is none.
+    bool set_zone(const fi_domain_attr& attr);
 
     Users users; // endpoints, completion queues, memory regions
     Fabric& fabric() { return fabric_; }
@@ -29,6 +36,21 @@ class Domain final : public fid_domain, public EventSource {
     bool virtual_addresses() const { return virtual_addresses_; }
     // Who chooses keys: the provider, or fi_mr_reg()'s caller.
     bool provider_keys() const { return provider_keys_; }
+
+    // The protection zone of an authorization key; nullptr: the key is not one that is
+    // offered, which is logged. Throws std::bad_alloc.
+    ZoneHandle zone(const char* call, const std::uint8_t* key, std::size_t size) {
+        return zones_.find(call, key, size, zone_);
+    }
+
+    // fi_domain_bind(3).
+    int bind_queue(EventQueue& eq, std::uint64_t flags);
+    // Of endpoints that have none of their own; nullptr: none.
+    EventQueue* event_queue() { return eq_; }
+    // Where asynchronous events go; nullptr: nowhere.
+    EventQueue* async_queue() { return async_ ? eq_ : nullptr; }
+    // An asynchronous event of an object of the domain. Also under the gate.
+    void raise_async(fid_t object, fi_dat_async what);
 
     // With a progress thread a reader of events moves connections that are being made,
     // and no more: data is nothing to wake it for. Without one it moves everything.
@@ -50,6 +72,10 @@ class Domain final : public fid_domain, public EventSource {
     const bool virtual_addresses_;
     const bool provider_keys_;
     const bool progress_thread_;
+    Zones zones_;
+    ZoneHandle zone_;          // where no key is given
+    EventQueue* eq_ = nullptr; // these two: set once, under the gate
+    bool async_ = false;
     soft::Domain soft_;
 };
 

@@ -26,6 +26,9 @@ constexpr std::size_t kDefaultMinMulti = 64; // bytes
 Endpoint& endpoint_of(fid_t f) { return object_of<Endpoint, fid_ep>(f); }
 
 int close(fid_t f) {
+    if (const int rc = endpoint_of(f).may_close()) {
+        return rc;
+    }
     delete &endpoint_of(f);
     return 0;
 }
@@ -93,11 +96,7 @@ int control(fid_t f, int command, void* arg) {
 }
 
 int open_ops(fid_t, const char* name, std::uint64_t flags, void** table, void*) {
-    if (!name || std::strcmp(name, FI_DAT_EP_OPS) != 0 || flags != 0) {
-        return -FI_ENOSYS; // not an error: others' extensions are probed for in this way
-    }
-    *table = &dat_ep_ops;
-    return 0;
+    return give_table(dat_ep_ops, FI_DAT_EP_OPS, name, flags, table);
 }
 
 int get_ep_option(fid_t f, int level, int name, void* value, std::size_t* size) {
@@ -180,28 +179,28 @@ iwarp::SocketAddress address_in(const void* address, std::size_t size) {
                    : iwarp::SocketAddress();
 }
 
-bool offered(const fi_info* info) {
+} // namespace
+
+bool fits_endpoint(const char* call, const fi_info* info) {
     if (!info || !info->ep_attr || !info->tx_attr || !info->rx_attr) {
-        DAT_WARN(ep_ctrl, "fi_endpoint(): an incomplete info; pass one from fi_getinfo()");
+        DAT_WARN(ep_ctrl, "%s: an incomplete info; pass one from fi_getinfo()", call);
         return false;
     }
     Refusal why;
     if (info->ep_attr->type != FI_EP_MSG || !agrees(*info, fi_version(), why)) {
-        DAT_WARN(ep_ctrl, "fi_endpoint(): %s",
+        DAT_WARN(ep_ctrl, "%s: %s", call,
                  *why.what ? why.what : "ep_attr->type: only FI_EP_MSG is offered");
         return false;
     }
     return true;
 }
 
-} // namespace
-
-Endpoint::Endpoint(Domain& domain, const fi_info& info, void* context)
-    : domain_(domain), caps_(info.caps), tx_flags_(info.tx_attr->op_flags),
-      rx_flags_(info.rx_attr->op_flags), inject_size_(info.tx_attr->inject_size),
-      name_(address_in(info.src_addr, info.src_addrlen)),
+Endpoint::Endpoint(Domain& domain, const fi_info& info, void* context, core::State initial)
+    : domain_(domain), zone_(zone_of(domain, info)), caps_(info.caps),
+      tx_flags_(info.tx_attr->op_flags), rx_flags_(info.rx_attr->op_flags),
+      inject_size_(info.tx_attr->inject_size), name_(address_in(info.src_addr, info.src_addrlen)),
       peer_(address_in(info.dest_addr, info.dest_addrlen)),
-      soft_(domain.soft(), *this, limits_of(info), &domain) {
+      soft_(domain.soft(), *this, limits_of(info), zone_.get(), initial) {
     fid.fclass = FI_CLASS_EP;
     fid.context = context;
     fid.ops = &g_fid_ops;
@@ -218,8 +217,13 @@ Endpoint::Endpoint(Domain& domain, const fi_info& info, void* context)
                              .by_write = FI_RMA | FI_REMOTE_WRITE,
                              .released = FI_MULTI_RECV});
     soft_.set_writes_take_receives(((info.mode | info.rx_attr->mode) & FI_RX_CQ_DATA) != 0);
-    set_min_multi(kDefaultMinMulti);
+    min_multi_ = kDefaultMinMulti; // without the gate: an event reader may be making it
+    soft_.set_min_multi(kDefaultMinMulti);
     domain_.users.add();
+}
+
+ZoneHandle Endpoint::zone_of(Domain& domain, const fi_info& info) {
+    return domain.zone("fi_endpoint()", info.ep_attr->auth_key, info.ep_attr->auth_key_size);
 }
 
 void Endpoint::set_min_multi(std::size_t least) {
@@ -229,7 +233,7 @@ void Endpoint::set_min_multi(std::size_t least) {
 }
 
 Endpoint::~Endpoint() {
-    {
+    if (!given_back_) {
         const soft::GateCaller in(gate());
         soft_.free();
     }
@@ -240,6 +244,9 @@ Endpoint::~Endpoint() {
         eq_->remove_source(domain_);
         eq_->purge(&fid);
         eq_->users.remove();
+    }
+    if (EventQueue* async = domain_.async_queue(); async && async != eq_) {
+        async->purge(&fid);
     }
     for (CompletionQueue* cq : {tx_cq_, rx_cq_}) {
         if (cq) {
@@ -356,11 +363,17 @@ int Endpoint::enable() {
     if (enabled_) {
         return 0;
     }
+    if (!eq_ && domain_.event_queue()) {
+        if (const int rc = bind_queue(*domain_.event_queue())) {
+            return rc;
+        }
+    }
     if (!eq_) {
         DAT_WARN(ep_ctrl, "fi_enable(): bind an event queue first");
         return -FI_ENOEQ;
     }
-    if (((caps_ & kNeedsTxQueue) != 0 && !tx_cq_) || ((caps_ & FI_RECV) != 0 && !rx_cq_)) {
+    if (((caps_ & kNeedsTxQueue) != 0 && !tx_cq_ && !tx_unwanted_) ||
+        ((caps_ & FI_RECV) != 0 && !rx_cq_ && !rx_unwanted_)) {
         DAT_WARN(ep_ctrl, "fi_enable(): bind a completion queue with %s first",
                  tx_cq_ ? "FI_RECV" : "FI_TRANSMIT");
         return -FI_ENOCQ;
@@ -410,18 +423,32 @@ void Endpoint::raise(core::ConnectionEvent&& event) {
         DAT_INFO(ep_ctrl, "the connection with %s is over: %s (%s)", peer_.text().c_str(),
                  std::string(core::name(event.event)).c_str(), text(event.reason));
     }
-    eq_->push(std::move(raised));
+    if (event.event != core::Event::established &&
+        (srx_ || event.reason == core::Reason::resources)) { // U-5, U-64
+        domain_.raise_async(&fid, FI_DAT_ASYNC_EP_BROKEN);
+    }
+    if (eq_) { // EP-73
+        eq_->push(std::move(raised));
+    }
 }
 
+void Endpoint::soft_watermark_passed() { domain_.raise_async(&fid, FI_DAT_ASYNC_RECV_WATERMARK); }
+
 int open_endpoint(fid_domain* domain, fi_info* info, fid_ep** ep, void* context) {
-    if (!offered(info)) {
+    if (!fits_endpoint("fi_endpoint()", info)) {
         return -FI_EINVAL;
     }
     return no_throw([&] {
+        if (!Endpoint::zone_of(domain_of(domain), *info)) {
+            return -FI_EINVAL;
+        }
         auto made = std::make_unique<Endpoint>(domain_of(domain), *info, context);
-        const int rc = info->handle ? made->take_request(info->handle) : 0;
-        if (rc) {
-            return rc;
+        if (info->handle) {
+            PassiveEndpoint* pep = domain_of(domain).fabric().find_passive(info->handle);
+            const int rc = pep ? made->take_over(*pep) : made->take_request(info->handle);
+            if (rc) {
+                return rc;
+            }
         }
         *ep = made.release();
         return 0;

@@ -28,10 +28,13 @@
 
 namespace dat::ofi {
 
+class PassiveEndpoint;
+
 class Endpoint final : public fid_ep, private soft::EndpointOwner {
   public:
-    // Throws std::bad_alloc.
-    Endpoint(Domain& domain, const fi_info& info, void* context);
+    // `initial`: as core::Endpoint. Throws std::bad_alloc.
+    Endpoint(Domain& domain, const fi_info& info, void* context,
+             core::State initial = core::State::unconnected);
     // FREE-2: what was outstanding is flushed into the queues, events that were not
     // read are gone, nothing comes afterwards.
     ~Endpoint();
@@ -62,13 +65,31 @@ class Endpoint final : public fid_ep, private soft::EndpointOwner {
     // FI_OPT_MIN_MULTI_RECV, in bytes.
     std::size_t min_multi() const { return min_multi_; }
     void set_min_multi(std::size_t least);
+    // Takes the protection zone; nullptr: the info's auth_key is none, which is logged.
+    static ZoneHandle zone_of(Domain& domain, const fi_info& info);
 
     // Connection management; 0 or -FI_E*, logged.
     int connect(const void* address, const void* param, std::size_t size);
     int accept(const void* param, std::size_t size);
     int disconnect(const char* call, bool graceful);
     int reset();
-    int take_request(fid_t request);
+    int dup_connect(Endpoint& other, const void* param, std::size_t size);
+    int take_request(fid_t request); // nullptr: lets go of one
+    // Connects from the address and port that the passive endpoint is bound to.
+    int take_over(PassiveEndpoint& pep);
+    // FREE-1: 0, or -FI_EBUSY.
+    int may_close();
+    int modify(const fi_dat_ep_attr& attr);
+    int bind_window(const fi_dat_bind& bind, std::uint64_t& key);
+
+    // What a service point and its request do to it (EP-12, EP-13, EP-47, EP-48). Any
+    // thread, not under a gate.
+    int reserve();
+    void unreserve();
+    void request_arrived(const fi_info& request);
+    // It went elsewhere, or is settled. Closes the endpoint if it was made for it (EP-16).
+    void request_gone();
+
     int set_name(const iwarp::SocketAddress& name);
     // Where it is connected, or would connect, from and to.
     iwarp::SocketAddress name();
@@ -80,6 +101,7 @@ class Endpoint final : public fid_ep, private soft::EndpointOwner {
   private:
     void link_ready(soft::Link& link) override;
     void raise(core::ConnectionEvent&& event) override;
+    void soft_watermark_passed() override;
     template <class Call> void for_each_counter(Call&& call) {
         for (core::Counter* counter :
              {counters_.send, counters_.write, counters_.read, counters_.receive,
@@ -92,15 +114,21 @@ class Endpoint final : public fid_ep, private soft::EndpointOwner {
     // Holds the request whose handle is `handle`; 0 or -FI_EINVAL.
     int hold(fid_t handle);
     const char* source_unfit(const iwarp::SocketAddress& destination) const;
+    int start_connect(const iwarp::SocketAddress& destination, std::span<const std::byte> data);
+    int change(const fi_dat_ep_attr& attr, ZoneHandle zone);
+    void replace_queue(CompletionQueue*& slot, CompletionQueue* cq);
     std::optional<std::chrono::microseconds> connect_timeout() const;
 
     Domain& domain_;
+    ZoneHandle zone_; // guarded by the gate
     EventQueue* eq_ = nullptr;
     CompletionQueue* tx_cq_ = nullptr;
     CompletionQueue* rx_cq_ = nullptr;
     SharedContext* srx_ = nullptr;
     soft::Endpoint::Counters counters_;
     const std::uint64_t caps_;
+    bool tx_unwanted_ = false; // EPA-2: modify() said that there is to be no queue
+    bool rx_unwanted_ = false;
     std::uint64_t tx_flags_;
     std::uint64_t rx_flags_;
     const std::size_t inject_size_;
@@ -108,14 +136,20 @@ class Endpoint final : public fid_ep, private soft::EndpointOwner {
     bool tx_reports_all_ = true;
     bool rx_reports_all_ = true;
     bool enabled_ = false;
-    iwarp::SocketAddress name_; // these two: guarded by the gate
+    iwarp::SocketAddress name_; // these four: guarded by the gate
     iwarp::SocketAddress peer_;
-    fid_t request_ = nullptr; // what fi_accept() answers
+    bool keeps_port_ = false;             // connects from the port of name_ as well
+    iwarp::Socket source_;                // bound to it; none: it has been used
+    std::atomic<fid_t> request_{nullptr}; // what fi_accept() answers
+    bool given_back_ = false;             // closed by request_gone()
     std::atomic<std::uint64_t> connect_timeout_us_{FI_DAT_TIMEOUT_INFINITE};
     soft::Endpoint soft_;
 };
 
 inline Endpoint& ep_of(fid_ep* f) { return *static_cast<Endpoint*>(f); }
+
+// Whether an endpoint can be made from it; if not, logs why.
+bool fits_endpoint(const char* call, const fi_info* info);
 
 // fi_endpoint(3).
 int open_endpoint(fid_domain* domain, fi_info* info, fid_ep** ep, void* context);

@@ -9,6 +9,7 @@
 #include "ofi/fabric.h"
 #include "ofi/info.h"
 #include "ofi/no_op.h"
+#include "ofi/pep.h"
 #include "ofi/provider.h"
 #include "soft/iwarp/connect.h"
 
@@ -23,6 +24,11 @@ namespace {
 void log_refused(const char* call, core::State state) {
     DAT_WARN(ep_ctrl, "%s is not allowed in state %s", call,
              std::string(core::name(state)).c_str());
+}
+
+int refuse_without_eq(const char* call) {
+    DAT_WARN(ep_ctrl, "%s: the endpoint has no event queue; bind one", call);
+    return -FI_ENOEQ;
 }
 
 } // namespace
@@ -62,6 +68,48 @@ const char* Endpoint::source_unfit(const iwarp::SocketAddress& destination) cons
     return name_.loopback() != destination.loopback() ? "one of them is loopback" : nullptr;
 }
 
+// Under the gate. 0 or -errno.
+int Endpoint::start_connect(const iwarp::SocketAddress& destination,
+                            std::span<const std::byte> data) {
+    if (!keeps_port_) {
+        const char* unfit = source_unfit(destination);
+        if (unfit && name_.valid()) {
+            DAT_INFO(ep_ctrl, "connecting to %s, not from %s: %s", destination.text().c_str(),
+                     name_.text().c_str(), unfit);
+        }
+        return iwarp::connect(soft_, destination, unfit ? nullptr : &name_, data,
+                              connect_timeout());
+    }
+    if (name_.family() != destination.family()) {
+        return -EINVAL; // of another family
+    }
+    if (!source_) {
+        if (soft_.core().state() != core::State::unconnected) {
+            return -EISCONN;
+        }
+        int error = 0;
+        source_ = iwarp::bind_source(name_, error);
+        if (!source_) {
+            return error;
+        }
+    }
+    return iwarp::connect(soft_, destination, source_, data, connect_timeout());
+}
+
+int Endpoint::dup_connect(Endpoint& other, const void* param, std::size_t size) {
+    iwarp::SocketAddress destination;
+    {
+        const soft::GateCaller in(other.gate());
+        if (other.soft_.core().state() != core::State::connected) {
+            log_refused("dup_connect() to where another endpoint is connected",
+                        other.soft_.core().visible_state());
+            return -FI_EOPBADSTATE;
+        }
+        destination = other.peer_;
+    }
+    return connect(destination.get(), param, size);
+}
+
 int Endpoint::connect(const void* address, const void* param, std::size_t size) {
     std::span<const std::byte> data;
     if (const int rc = read_private_data("fi_connect()", param, size, kMaxConnectionData, data)) {
@@ -79,17 +127,14 @@ int Endpoint::connect(const void* address, const void* param, std::size_t size) 
                           "fi_accept()");
         return -FI_EOPBADSTATE;
     }
+    if (!eq_) {
+        return refuse_without_eq("fi_connect()");
+    }
     if (const int rc = enable()) {
         return rc;
     }
-    const char* unfit = source_unfit(destination);
-    if (unfit && name_.valid()) {
-        DAT_INFO(ep_ctrl, "connecting to %s, not from %s: %s", destination.text().c_str(),
-                 name_.text().c_str(), unfit);
-    }
     const soft::GateCaller in(gate());
-    const int rc =
-        iwarp::connect(soft_, destination, unfit ? nullptr : &name_, data, connect_timeout());
+    const int rc = start_connect(destination, data);
     if (rc == -EISCONN) {
         log_refused("fi_connect()", soft_.core().visible_state());
     } else if (rc) {
@@ -106,6 +151,9 @@ int Endpoint::accept(const void* param, std::size_t size) {
         DAT_WARN(ep_ctrl, "fi_accept(): the endpoint has no connection request; make it from the "
                           "info of an FI_CONNREQ event");
         return -FI_EOPBADSTATE;
+    }
+    if (!eq_) {
+        return refuse_without_eq("fi_accept()");
     }
     if (const int rc = enable()) {
         return rc;
@@ -160,8 +208,16 @@ int Endpoint::take_request(fid_t request) {
         return -FI_EOPBADSTATE;
     }
     const fid_t before = request_;
+    if (!request) {
+        if (!before || !domain_.fabric().release_request(before, *this)) {
+            DAT_WARN(ep_ctrl, "take_request(): NULL, and the endpoint holds no request");
+            return -FI_EINVAL;
+        }
+        request_ = nullptr;
+        return 0;
+    }
     if (request == before) {
-        return request ? 0 : -FI_EINVAL;
+        return 0;
     }
     if (const int rc = hold(request)) {
         return rc;
@@ -179,9 +235,89 @@ int Endpoint::set_name(const iwarp::SocketAddress& name) {
         log_refused("fi_setname()", now);
         return -FI_EOPBADSTATE;
     }
+    iwarp::Socket socket;
+    if (name.port() != 0) {
+        int error = 0;
+        socket = iwarp::bind_source(name, error);
+        if (!socket) {
+            DAT_WARN(ep_ctrl, "fi_setname(): cannot connect from %s: %s", name.text().c_str(),
+                     std::strerror(-error));
+            return error;
+        }
+    }
     const soft::GateCaller in(gate());
     name_ = name;
+    keeps_port_ = name.port() != 0;
+    source_ = std::move(socket);
     return 0;
+}
+
+int Endpoint::take_over(PassiveEndpoint& pep) {
+    iwarp::Socket socket;
+    iwarp::SocketAddress name;
+    if (const int rc = pep.give_socket(socket, name)) {
+        return rc;
+    }
+    const soft::GateCaller in(gate());
+    name_ = name;
+    keeps_port_ = true;
+    source_ = std::move(socket);
+    return 0;
+}
+
+int Endpoint::may_close() {
+    const core::State now = state();
+    if (now != core::State::reserved && now != core::State::passive_connection_pending &&
+        now != core::State::tentative_connection_pending) {
+        return 0;
+    }
+    DAT_WARN(ep_ctrl, "fi_close() is not allowed in state %s: %s",
+             std::string(core::name(now)).c_str(),
+             now == core::State::reserved ? "close the passive endpoint that it is reserved for"
+                                          : "accept, reject, refuse or hand off its request");
+    return -FI_EBUSY;
+}
+
+int Endpoint::reserve() {
+    const soft::GateOutsider in(gate());
+    if (request_ || soft_.serve(core::Stimulus::reserve).refused()) {
+        log_refused(request_ ? "reserve() of an endpoint that holds a request" : "reserve()",
+                    soft_.core().visible_state());
+        return -FI_EOPBADSTATE;
+    }
+    return 0;
+}
+
+void Endpoint::unreserve() {
+    const soft::GateOutsider in(gate());
+    soft_.serve(core::Stimulus::unreserve);
+}
+
+void Endpoint::request_arrived(const fi_info& request) {
+    const soft::GateOutsider in(gate());
+    soft_.serve(core::Stimulus::request_arrived);
+    request_ = request.handle;
+    name_ =
+        iwarp::SocketAddress(static_cast<const sockaddr*>(request.src_addr), request.src_addrlen);
+    peer_ =
+        iwarp::SocketAddress(static_cast<const sockaddr*>(request.dest_addr), request.dest_addrlen);
+}
+
+void Endpoint::request_gone() {
+    bool provided = false; // an endpoint that is UNCONNECTED now may be closed at once
+    {
+        const soft::GateOutsider in(gate());
+        soft_.serve(core::Stimulus::reject);
+        request_ = nullptr;
+        provided = soft_.core().state() == core::State::provider;
+        if (provided) {
+            soft_.free();
+            given_back_ = true;
+        }
+    }
+    if (provided) {
+        delete this;
+    }
 }
 
 namespace {
@@ -220,8 +356,10 @@ int get_name(fid_t f, void* address, std::size_t* size) {
 
 int get_peer(fid_ep* f, void* address, std::size_t* size) {
     Endpoint& ep = ep_of(f);
-    return ep.state() == core::State::unconnected ? -FI_ENOTCONN
-                                                  : give_address(ep.peer(), address, size);
+    const core::State now = ep.state();
+    return now == core::State::unconnected || now == core::State::reserved
+               ? -FI_ENOTCONN
+               : give_address(ep.peer(), address, size);
 }
 
 } // namespace

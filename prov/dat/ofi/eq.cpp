@@ -59,7 +59,7 @@ void EventQueue::purge(fid_t gone) {
     std::deque<Event> discarded;
     {
         const std::lock_guard lock(queue_mutex_);
-        const auto stays = [gone](const Event& event) { return event.fid != gone || event.raw; };
+        const auto stays = [gone](const Event& event) { return event.fid != gone; };
         const auto first = std::stable_partition(queue_.begin(), queue_.end(), stays);
         std::move(first, queue_.end(), std::back_inserter(discarded));
         queue_.erase(first, queue_.end());
@@ -147,31 +147,26 @@ std::size_t EventQueue::copy_event(const Event& event, void* buf, std::size_t le
 }
 
 ssize_t EventQueue::take(std::uint32_t* type, void* buf, std::size_t len, std::uint64_t flags) {
-    Announcer* announcer = nullptr;
-    std::size_t size = 0;
-    {
-        const std::lock_guard lock(queue_mutex_);
-        if (queue_.empty()) {
-            return -FI_EAGAIN;
-        }
-        const Event& event = queue_.front();
-        if (event.err != 0) {
-            return -FI_EAVAIL;
-        }
-        if (len < least_size(event)) {
-            DAT_WARN(eq, "fi_eq_read(): a buffer of %zu bytes, the event has %zu", len,
-                     least_size(event));
-            return -FI_ETOOSMALL;
-        }
-        *type = event.type;
-        size = copy_event(event, buf, len);
-        if ((flags & FI_PEEK) == 0) {
-            announcer = event.announcer;
-            pop();
-        }
+    const std::lock_guard lock(queue_mutex_);
+    if (queue_.empty()) {
+        return -FI_EAGAIN;
     }
-    if (announcer) {
-        announcer->event_read();
+    const Event& event = queue_.front();
+    if (event.err != 0) {
+        return -FI_EAVAIL;
+    }
+    if (len < least_size(event)) {
+        DAT_WARN(eq, "fi_eq_read(): a buffer of %zu bytes, the event has %zu", len,
+                 least_size(event));
+        return -FI_ETOOSMALL;
+    }
+    *type = event.type;
+    const std::size_t size = copy_event(event, buf, len);
+    if ((flags & FI_PEEK) == 0) {
+        if (event.announcer) { // under the lock: another thread may be closing it
+            event.announcer->event_read();
+        }
+        pop();
     }
     return static_cast<ssize_t>(size);
 }

@@ -36,7 +36,7 @@ class EventSource {
     ~EventSource() = default;
 };
 
-// Told when an FI_CONNREQ event of it is read, or thrown away unread.
+// Told when an FI_CONNREQ event of it is read (under queue_mutex_), or thrown away unread.
 class Announcer {
   public:
     virtual void event_read() = 0;
@@ -53,7 +53,7 @@ class EventQueue final : public fid_eq {
         fid_t fid = nullptr;
         fi_info* info = nullptr; // FI_CONNREQ; owned
         Announcer* announcer = nullptr;
-        bool raw = false;            // `data` is the whole entry (fi_eq_write())
+        bool raw = false;            // `data` is the whole entry
         int err = 0;                 // not 0: for fi_eq_readerr()
         int prov_errno = 0;          // a core::Reason
         std::vector<std::byte> data; // private data

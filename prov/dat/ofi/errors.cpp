@@ -124,6 +124,8 @@ const char* text(core::Reason reason) {
         return "the peer's application rejected the connection";
     case core::Reason::resources:
         return "out of memory or descriptors on this side";
+    case core::Reason::watermark:
+        return "more receives were posted than the hard watermark allows";
     }
     return "unknown reason";
 }

@@ -4,6 +4,7 @@
 #include "ofi/fabric.h"
 
 #include "base/log.h"
+#include "ofi/cm.h"
 #include "ofi/cntr.h"
 #include "ofi/cq.h"
 #include "ofi/domain.h"
@@ -62,12 +63,16 @@ int open_domain_with_flags(fid_fabric* fabric, fi_info* info, fid_domain** domai
     return open_domain(fabric, info, domain, context);
 }
 
+int open_ops(fid_t, const char* name, std::uint64_t flags, void** table, void*) {
+    return give_table(dat_fabric_ops, FI_DAT_FABRIC_OPS, name, flags, table);
+}
+
 fi_ops g_fid_ops = {
     .size = sizeof(fi_ops),
     .close = close,
     .bind = DAT_NOT_OFFERED(fi_ops, bind),
     .control = DAT_NOT_OFFERED(fi_ops, control),
-    .ops_open = DAT_NOT_OFFERED(fi_ops, ops_open),
+    .ops_open = open_ops,
     .tostr = DAT_NOT_OFFERED(fi_ops, tostr),
     .ops_set = DAT_NOT_OFFERED(fi_ops, ops_set),
 };
@@ -104,11 +109,14 @@ Fabric::Fabric(std::uint32_t api, void* context) {
     api_version = api;
 }
 
-fid_t Fabric::add_request(std::unique_ptr<iwarp::ConnRequest> request, PassiveEndpoint& origin) {
+fid_t Fabric::add_request(std::unique_ptr<iwarp::ConnRequest> request, PassiveEndpoint& origin,
+                          Endpoint* holder) {
     auto made = std::make_unique<Request>();
     made->handle = {FI_CLASS_CONNREQ, nullptr, &g_request_ops};
     made->request = std::move(request);
     made->origin = &origin;
+    made->holder = holder;
+    made->bound = holder != nullptr;
     const fid_t handle = &made->handle;
     const std::lock_guard lock(mutex_);
     requests_.emplace(handle, std::move(made));
@@ -138,6 +146,27 @@ void Fabric::drop_request(fid_t handle, Endpoint& holder) {
     }
 }
 
+bool Fabric::release_request(fid_t handle, const Endpoint& holder) {
+    const std::lock_guard lock(mutex_);
+    const auto found = requests_.find(handle);
+    if (found == requests_.end() || found->second->holder != &holder || found->second->bound) {
+        return false;
+    }
+    found->second->holder = nullptr;
+    found->second->held_before = false;
+    return true;
+}
+
+bool Fabric::holder_of(fid_t handle, Endpoint*& holder) {
+    const std::lock_guard lock(mutex_);
+    const auto found = requests_.find(handle);
+    if (found == requests_.end()) {
+        return false;
+    }
+    holder = found->second->holder;
+    return true;
+}
+
 std::unique_ptr<Request> Fabric::take_request(fid_t handle, const Endpoint* by) {
     const std::lock_guard lock(mutex_);
     const auto found = requests_.find(handle);
@@ -155,9 +184,41 @@ void Fabric::put_back(std::unique_ptr<Request> request) {
     requests_.emplace(handle, std::move(request));
 }
 
+int Fabric::reject_request(const char* call, fid_t handle, const void* param, std::size_t size) {
+    std::unique_ptr<Request> request = take_request(handle, nullptr);
+    if (!request) {
+        return refuse_settled(call);
+    }
+    std::span<const std::byte> data;
+    const std::size_t limit = request->request->max_private_data();
+    if (const int rc = read_private_data(call, param, size, limit, data)) {
+        put_back(std::move(request));
+        return rc;
+    }
+    settle(std::move(request), true, data);
+    return 0;
+}
+
 void Fabric::discard_request(fid_t handle) {
+    if (std::unique_ptr<Request> request = take_request(handle, nullptr)) {
+        settle(std::move(request), false);
+    }
+}
+
+void Fabric::add_passive(PassiveEndpoint& pep) {
     const std::lock_guard lock(mutex_);
-    requests_.erase(handle);
+    passive_.emplace(&pep.fid, &pep);
+}
+
+void Fabric::remove_passive(PassiveEndpoint& pep) {
+    const std::lock_guard lock(mutex_);
+    passive_.erase(&pep.fid);
+}
+
+PassiveEndpoint* Fabric::find_passive(fid_t pep) {
+    const std::lock_guard lock(mutex_);
+    const auto found = passive_.find(pep);
+    return found == passive_.end() ? nullptr : found->second;
 }
 
 void Fabric::forget_origin(const PassiveEndpoint& origin) {

@@ -6,9 +6,12 @@
 #define DAT_OFI_FID_H
 
 #include <rdma/fabric.h>
+#include <rdma/fi_errno.h>
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 
 namespace dat::ofi {
 
@@ -18,6 +21,18 @@ namespace dat::ofi {
 template <class Object, class Struct> __attribute__((noinline)) Object& object_of(struct fid* f) {
     static_assert(offsetof(Struct, fid) == 0);
     return *static_cast<Object*>(reinterpret_cast<Struct*>(f));
+}
+
+// fi_open_ops(): `table`, where `name` is the name of it. -FI_ENOSYS otherwise, which is
+// no error: extensions of others are probed for in this way.
+template <class Table>
+int give_table(Table& table, const char* ours, const char* name, std::uint64_t flags,
+               void** given) {
+    if (!name || std::strcmp(name, ours) != 0 || flags != 0) {
+        return -FI_ENOSYS;
+    }
+    *given = &table;
+    return 0;
 }
 
 // How many other objects stand on this one: it cannot be closed before them.

@@ -6,8 +6,12 @@
 #include "ofi/provider.h"
 #include "soft/endpoint.h"
 
+#include <rdma/fi_ext_dat.h>
+
 #include <cstdarg>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <new>
 
 namespace dat::ofi {
@@ -95,7 +99,7 @@ bool check_endpoint(const fi_ep_attr& ep, std::uint64_t caps, Comparison& c) {
            c.at_most("ep_attr->tx_ctx_cnt", ep.tx_ctx_cnt, 1) &&
            (ep.rx_ctx_cnt == FI_SHARED_CONTEXT ||
             c.at_most("ep_attr->rx_ctx_cnt", ep.rx_ctx_cnt, 1)) &&
-           c.at_most("ep_attr->auth_key_size", ep.auth_key_size, 0) &&
+           c.at_most("ep_attr->auth_key_size", ep.auth_key_size, FI_DAT_MAX_AUTH_KEY) &&
            (!rma ||
             (c.at_most("ep_attr->max_order_raw_size", ep.max_order_raw_size, kMaxMessageSize) &&
              c.at_most("ep_attr->max_order_war_size", ep.max_order_war_size, 0) &&
@@ -151,7 +155,7 @@ bool check_domain(const fi_domain_attr& domain, std::uint32_t version, Compariso
             c.at_most("domain_attr->max_ep_srx_ctx", domain.max_ep_srx_ctx, 1) &&
             c.at_most("domain_attr->mr_iov_limit", domain.mr_iov_limit, 1) &&
             c.within("domain_attr->caps", domain.caps, kDomainCaps, FI_TYPE_CAPS) &&
-            c.at_most("domain_attr->auth_key_size", domain.auth_key_size, 0) &&
+            c.at_most("domain_attr->auth_key_size", domain.auth_key_size, FI_DAT_MAX_AUTH_KEY) &&
             c.at_most("domain_attr->max_err_data", domain.max_err_data, kMaxConnectionData) &&
             c.at_most("domain_attr->mr_cnt", domain.mr_cnt, kRegions));
 }
@@ -218,6 +222,16 @@ void fill_rx(fi_rx_attr& rx, const fi_rx_attr* hints, std::uint64_t caps) {
     rx.iov_limit = either(h.iov_limit, soft::kMaxIov);
 }
 
+// For fi_freeinfo(), which calls free().
+std::uint8_t* copy_key(const std::uint8_t* key, std::size_t size) {
+    auto* copy = static_cast<std::uint8_t*>(std::malloc(size));
+    if (!copy) {
+        throw std::bad_alloc();
+    }
+    std::memcpy(copy, key, size);
+    return copy;
+}
+
 void fill_endpoint(fi_ep_attr& ep, const fi_ep_attr* hints) {
     ep.type = FI_EP_MSG;
     ep.protocol = FI_PROTO_IWARP;
@@ -230,6 +244,10 @@ void fill_endpoint(fi_ep_attr& ep, const fi_ep_attr* hints) {
     ep.tx_ctx_cnt = 1;
     ep.rx_ctx_cnt =
         hints && hints->rx_ctx_cnt == FI_SHARED_CONTEXT ? FI_SHARED_CONTEXT : std::size_t{1};
+    if (hints && hints->auth_key && hints->auth_key_size > 0) {
+        ep.auth_key = copy_key(hints->auth_key, hints->auth_key_size);
+        ep.auth_key_size = hints->auth_key_size;
+    }
 }
 
 void fill_domain(fi_domain_attr& domain, const fi_domain_attr* hints, std::uint32_t version) {
@@ -237,6 +255,10 @@ void fill_domain(fi_domain_attr& domain, const fi_domain_attr* hints, std::uint3
     const fi_progress control = hints ? hints->control_progress : FI_PROGRESS_UNSPEC;
     domain.threading = hints ? either(hints->threading, FI_THREAD_SAFE) : FI_THREAD_SAFE;
     domain.data_progress = either(data, FI_PROGRESS_AUTO);
+    if (hints && !before_1_5(version) && hints->auth_key && hints->auth_key_size > 0) {
+        domain.auth_key = copy_key(hints->auth_key, hints->auth_key_size);
+        domain.auth_key_size = hints->auth_key_size;
+    }
     // Who drives data by hand, and does not say otherwise, drives everything.
     domain.control_progress = either(control, domain.data_progress);
     domain.resource_mgmt = FI_RM_ENABLED;

@@ -21,7 +21,7 @@ constexpr std::uint64_t kAccess =
 
 class MemoryRegion final : public fid_mr {
   public:
-    MemoryRegion(Domain& domain, void* context);
+    MemoryRegion(Domain& domain, ZoneHandle zone, void* context);
     ~MemoryRegion() {
         for (Counter* counter : {reads_, writes_}) {
             if (counter) {
@@ -36,14 +36,16 @@ class MemoryRegion final : public fid_mr {
     int publish(const soft::Region& region, std::uint64_t requested_key);
     // FI_RMA_EVENT: the counter counts what peers do to it.
     int bind(Counter& counter, std::uint64_t flags);
-    // From here on no peer reaches it.
-    void withdraw() {
+    // From here on no peer reaches it. False: windows are cut from it (LMR-7).
+    bool withdraw() {
         const soft::GateCaller in(domain_.gate());
-        domain_.soft().regions().remove(static_cast<std::uint32_t>(key));
+        return domain_.soft().regions().remove(static_cast<std::uint32_t>(key));
     }
+    Domain& domain() { return domain_; }
 
   private:
     Domain& domain_;
+    const ZoneHandle zone_;
     Counter* reads_ = nullptr;
     Counter* writes_ = nullptr;
 };
@@ -86,7 +88,10 @@ int MemoryRegion::publish(const soft::Region& region, std::uint64_t requested_ke
 
 int close(fid_t f) {
     MemoryRegion& region = object_of<MemoryRegion, fid_mr>(f);
-    region.withdraw();
+    if (!region.withdraw()) {
+        DAT_WARN(mr, "fi_close() of a memory region: windows are bound to it, or about to be");
+        return -FI_EBUSY;
+    }
     delete &region;
     return 0;
 }
@@ -113,7 +118,8 @@ fi_ops g_fid_ops = {
     .ops_set = DAT_NOT_OFFERED(fi_ops, ops_set),
 };
 
-MemoryRegion::MemoryRegion(Domain& domain, void* context) : domain_(domain) {
+MemoryRegion::MemoryRegion(Domain& domain, ZoneHandle zone, void* context)
+    : domain_(domain), zone_(std::move(zone)) {
     fid.fclass = FI_CLASS_MR;
     fid.context = context;
     fid.ops = &g_fid_ops;
@@ -127,11 +133,14 @@ struct Asked {
     std::uint64_t offset;
     std::uint64_t key;
     std::uint64_t flags;
+    const std::uint8_t* auth_key = nullptr;
+    std::size_t auth_key_size = 0;
 };
 
 int check(const Domain& domain, const Asked& asked) {
-    if (asked.flags != 0) {
-        DAT_WARN(mr, "fi_mr_reg*(): flags = 0x%llx; none is offered, a dmabuf among them",
+    if ((asked.flags & ~FI_DAT_ZERO_BASED) != 0) {
+        DAT_WARN(mr,
+                 "fi_mr_reg*(): flags = 0x%llx; only FI_DAT_ZERO_BASED is offered, and no dmabuf",
                  static_cast<unsigned long long>(asked.flags));
         return -FI_EBADFLAGS;
     }
@@ -173,13 +182,18 @@ int add(fid_t f, const Asked& asked, fid_mr** mr, void* context) {
         soft::Region region;
         region.base = static_cast<std::byte*>(asked.range.iov_base);
         region.length = asked.range.iov_len;
-        region.address =
-            domain.virtual_addresses() ? reinterpret_cast<std::uintptr_t>(asked.range.iov_base) : 0;
-        region.zone = &domain;
+        const bool by_address =
+            domain.virtual_addresses() && (asked.flags & FI_DAT_ZERO_BASED) == 0;
+        region.address = by_address ? reinterpret_cast<std::uintptr_t>(asked.range.iov_base) : 0;
+        ZoneHandle zone = domain.zone("fi_mr_regattr()", asked.auth_key, asked.auth_key_size);
+        if (!zone) {
+            return -FI_EINVAL;
+        }
+        region.zone = zone.get();
         region.access = static_cast<std::uint8_t>(
             ((asked.access & FI_REMOTE_READ) != 0 ? soft::kRemoteRead : 0) |
             ((asked.access & FI_REMOTE_WRITE) != 0 ? soft::kRemoteWrite : 0));
-        auto made = std::make_unique<MemoryRegion>(domain, context);
+        auto made = std::make_unique<MemoryRegion>(domain, std::move(zone), context);
         if (const int rc = made->publish(region, asked.key)) {
             DAT_WARN(mr, "fi_mr_reg*(): requested_key = 0x%llx is in use by another region",
                      static_cast<unsigned long long>(asked.key));
@@ -214,12 +228,12 @@ std::uint32_t api_version(fid_t domain) {
 int register_attributes(fid_t f, const fi_mr_attr* attr, std::uint64_t flags, fid_mr** mr) {
     // A newer libfabric puts another structure in place of the vector with some
     // flags: they are refused before it is looked at.
-    if (flags != 0) {
+    if ((flags & ~FI_DAT_ZERO_BASED) != 0) {
         return add(f, {{nullptr, 0}, 0, 0, 0, flags}, mr, nullptr);
     }
-    if (attr->iov_count != 1 || attr->auth_key_size != 0) {
-        DAT_WARN(mr, "fi_mr_regattr(): iov_count = %zu, auth_key_size = %zu; 1 and 0 are offered",
-                 attr->iov_count, attr->auth_key_size);
+    if (attr->iov_count != 1) {
+        DAT_WARN(mr, "fi_mr_regattr(): iov_count = %zu; a region is one range (mr_iov_limit 1)",
+                 attr->iov_count);
         return -FI_EINVAL;
     }
     // The member exists from API version 1.9 on.
@@ -228,11 +242,20 @@ int register_attributes(fid_t f, const fi_mr_attr* attr, std::uint64_t flags, fi
         DAT_WARN(mr, "fi_mr_regattr(): iface = %d; only FI_HMEM_SYSTEM is offered", attr->iface);
         return -FI_ENOSYS;
     }
-    return add(f, {attr->mr_iov[0], attr->access, attr->offset, attr->requested_key, 0}, mr,
-               attr->context);
+    const bool has_auth_key = f->fclass == FI_CLASS_DOMAIN && api_version(f) >= FI_VERSION(1, 5);
+    return add(f,
+               {attr->mr_iov[0], attr->access, attr->offset, attr->requested_key, flags,
+                has_auth_key ? attr->auth_key : nullptr, has_auth_key ? attr->auth_key_size : 0},
+               mr, attr->context);
 }
 
 } // namespace
+
+const soft::Region* region_of(fid_mr* mr, Domain& domain) {
+    const bool known =
+        mr && mr->fid.ops == &g_fid_ops && &static_cast<MemoryRegion*>(mr)->domain() == &domain;
+    return known ? domain.soft().regions().region(static_cast<std::uint32_t>(mr->key)) : nullptr;
+}
 
 fi_ops_mr mr_ops = {
     .size = sizeof(fi_ops_mr),

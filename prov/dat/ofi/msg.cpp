@@ -87,6 +87,8 @@ ssize_t post_receive(const char* call, fid_ep* f, const iovec* iov, std::size_t 
     const core::PostVerdict verdict =
         soft::post_receive(ep.soft(), [&](soft::Receive& receive, std::uint64_t) {
             fill(receive, iov, count, context, reported, multi);
+            receive.completion_flags |= flags & FI_DAT_UNSIGNALLED;
+            receive.posted_flags = receive.completion_flags;
         });
     if (verdict == core::PostVerdict::refused) [[unlikely]] {
         return refuse_state(call, ep);

@@ -5,6 +5,8 @@
 
 #include "base/log.h"
 #include "ofi/cm.h"
+#include "ofi/domain.h"
+#include "ofi/ep.h"
 #include "ofi/errors.h"
 #include "ofi/fabric.h"
 #include "ofi/no_op.h"
@@ -62,21 +64,11 @@ int get_name(fid_t f, void* address, std::size_t* size) {
 int listen(fid_pep* pep) { return pep_of(pep).listen(); }
 
 int reject(fid_pep* pep, fid_t handle, const void* param, std::size_t size) {
-    Fabric& fabric = pep_of(pep).fabric();
-    std::unique_ptr<Request> request = fabric.take_request(handle, nullptr);
-    if (!request) {
-        DAT_WARN(ep_ctrl, "fi_reject(): no such connection request, or it was accepted or rejected "
-                          "before");
-        return -FI_EINVAL;
-    }
-    std::span<const std::byte> data;
-    const std::size_t limit = request->request->max_private_data();
-    if (const int rc = read_private_data("fi_reject()", param, size, limit, data)) {
-        fabric.put_back(std::move(request));
-        return rc;
-    }
-    request->request->reject(data);
-    return 0;
+    return pep_of(pep).fabric().reject_request("fi_reject()", handle, param, size);
+}
+
+int open_ops(fid_t, const char* name, std::uint64_t flags, void** table, void*) {
+    return give_table(dat_pep_ops, FI_DAT_PEP_OPS, name, flags, table);
 }
 
 fi_ops g_fid_ops = {
@@ -84,7 +76,7 @@ fi_ops g_fid_ops = {
     .close = close,
     .bind = bind,
     .control = control,
-    .ops_open = DAT_NOT_OFFERED(fi_ops, ops_open),
+    .ops_open = open_ops,
     .tostr = DAT_NOT_OFFERED(fi_ops, tostr),
     .ops_set = DAT_NOT_OFFERED(fi_ops, ops_set),
 };
@@ -130,16 +122,24 @@ PassiveEndpoint::PassiveEndpoint(Fabric& fabric, Info info, void* context)
     ops = &g_ep_ops;
     cm = &g_cm_ops;
     fabric_.users.add();
+    fabric_.add_passive(*this);
 }
 
 // SP-6: what was announced and read stays valid; what was not yet read is refused.
 PassiveEndpoint::~PassiveEndpoint() {
+    fabric_.remove_passive(*this);
     if (eq_) {
         if (listening_) {
             eq_->remove_source(*this);
         }
         eq_->purge(&fid);
         eq_->users.remove();
+    }
+    if (reserved_for_) {
+        reserved_for_->unreserve(); // SP-12
+    }
+    if (provided_from_) {
+        provided_from_->users.remove();
     }
     fabric_.forget_origin(*this);
     fabric_.users.remove();
@@ -165,9 +165,8 @@ int PassiveEndpoint::bind_name(const iwarp::SocketAddress& name) {
 }
 
 int PassiveEndpoint::set_name(const iwarp::SocketAddress& name) {
-    if (listening_) {
-        DAT_WARN(ep_ctrl, "fi_setname(): the passive endpoint is listening already");
-        return -FI_EOPBADSTATE;
+    if (const int rc = refuse_late("fi_setname()")) {
+        return rc;
     }
     return no_throw([&] { return bind_name(name); });
 }
@@ -182,11 +181,43 @@ int PassiveEndpoint::set_backlog(int backlog) {
     return 0;
 }
 
+int PassiveEndpoint::refuse_late(const char* call) const {
+    if (!listening_ && !taken_over_) {
+        return 0;
+    }
+    DAT_WARN(ep_ctrl, "%s: %s", call,
+             listening_ ? "the passive endpoint is listening already"
+                        : "an active endpoint has taken over the passive one; close it");
+    return -FI_EOPBADSTATE;
+}
+
+int PassiveEndpoint::give_socket(iwarp::Socket& socket, iwarp::SocketAddress& name) {
+    if (const int rc = refuse_late("fi_endpoint() with info->handle")) {
+        return rc;
+    }
+    if (!bound_) {
+        if (!name_.valid()) {
+            DAT_WARN(ep_ctrl, "fi_endpoint(): the passive endpoint in info->handle has no address; "
+                              "call fi_setname() on it");
+            return -FI_EINVAL;
+        }
+        if (const int rc = bind_name(name_)) {
+            return rc;
+        }
+    }
+    name = listener_.name();
+    socket = listener_.release();
+    taken_over_ = true;
+    return 0;
+}
+
 int PassiveEndpoint::listen() {
-    if (!eq_ || listening_) {
-        DAT_WARN(ep_ctrl, "fi_listen(): %s",
-                 eq_ ? "the passive endpoint is listening already" : "bind an event queue first");
-        return eq_ ? -FI_EOPBADSTATE : -FI_ENOEQ;
+    if (!eq_) {
+        DAT_WARN(ep_ctrl, "fi_listen(): bind an event queue first");
+        return -FI_ENOEQ;
+    }
+    if (const int rc = refuse_late("fi_listen()")) {
+        return rc;
     }
     return no_throw([&] {
         if (!bound_) {
@@ -199,7 +230,10 @@ int PassiveEndpoint::listen() {
                 return rc;
             }
         }
-        point_ = std::make_unique<core::ServicePoint>(core::ServicePoint::Kind::consumer,
+        using Kind = core::ServicePoint::Kind;
+        point_ = std::make_unique<core::ServicePoint>(reserved_for_    ? Kind::reserved
+                                                      : provided_from_ ? Kind::provider
+                                                                       : Kind::consumer,
                                                       static_cast<std::uint32_t>(backlog_));
         if (const int rc = listener_.listen(backlog_)) {
             DAT_WARN(ep_ctrl, "cannot listen on %s: %s", name().text().c_str(), std::strerror(-rc));
@@ -214,13 +248,12 @@ int PassiveEndpoint::listen() {
     });
 }
 
-// The info of an FI_CONNREQ event: for fi_domain() and fi_endpoint().
-Info PassiveEndpoint::describe(fid_t handle, const iwarp::ConnRequest& request) const {
-    Info info(fi_dupinfo(info_.get()));
+// The info of an FI_CONNREQ event, without the handle: for fi_domain() and fi_endpoint().
+Info PassiveEndpoint::describe(const iwarp::ConnRequest& request) const {
+    Info info(fi_dupinfo(provided_info_ ? provided_info_.get() : info_.get()));
     if (!info) {
         throw std::bad_alloc();
     }
-    info->handle = handle;
     std::free(std::exchange(info->src_addr, nullptr));
     info->src_addr = copy_address(request.local(), info->src_addrlen);
     std::free(std::exchange(info->dest_addr, nullptr));
@@ -230,24 +263,74 @@ Info PassiveEndpoint::describe(fid_t handle, const iwarp::ConnRequest& request) 
 }
 
 void PassiveEndpoint::announce(std::unique_ptr<iwarp::ConnRequest> request) {
+    const int rc = no_throw([&] { return take_in(request, true); });
+    if (rc == -FI_EAGAIN) {
+        DAT_INFO(ep_ctrl, "a connection request is refused: %d wait in the event queue", backlog_);
+    } else if (rc == -FI_ENOMEM) {
+        DAT_WARN(ep_ctrl, "a connection request is refused: out of memory");
+    }
+    // SP-3: destroyed unsettled where it was not taken
+}
+
+bool PassiveEndpoint::wants_more() {
+    const std::lock_guard lock(mutex_);
+    return point_->listening();
+}
+
+void PassiveEndpoint::came_by_handoff() {
+    if (!wants_more()) {
+        listener_.stop();
+    }
+}
+
+int PassiveEndpoint::take_in(std::unique_ptr<iwarp::ConnRequest>& request, bool arrived) {
+    Endpoint* holder = nullptr;
     {
         const std::lock_guard lock(mutex_);
-        if (!point_->arrive()) {
-            DAT_INFO(ep_ctrl, "a connection request is refused: %d wait in the event queue",
-                     backlog_);
-            return; // SP-3: destroyed unsettled
+        if (!point_ || !point_->listening()) {
+            return -FI_EINVAL;
         }
+        if (!point_->has_room()) {
+            return -FI_EAGAIN;
+        }
+        holder = reserved_for_;
     }
-    const iwarp::ConnRequest& arrived = *request;
     EventQueue::Event event;
     event.type = FI_CONNREQ;
     event.fid = &fid;
     event.announcer = this;
-    const auto data = arrived.private_data();
+    const auto data = request->private_data();
     event.data.assign(data.begin(), data.end());
-    const fid_t handle = fabric_.add_request(std::move(request), *this);
-    event.info = describe(handle, arrived).release();
-    eq_->push_request(std::move(event));
+    Info info = describe(*request);
+    struct GiveBack {
+        void operator()(Endpoint* ep) const { ep->request_gone(); }
+    };
+    std::unique_ptr<Endpoint, GiveBack> made;
+    if (provided_from_) { // EP-48
+        made.reset(new Endpoint(*provided_from_, *info, nullptr,
+                                core::State::tentative_connection_pending));
+        holder = made.get();
+    }
+    info->handle = fabric_.add_request(std::move(request), *this, holder);
+    {
+        const std::lock_guard lock(mutex_);
+        if (!point_->arrive()) { // another one was quicker
+            request = std::move(fabric_.take_request(info->handle, nullptr)->request);
+            return point_->listening() ? -FI_EAGAIN : -FI_EINVAL;
+        }
+        reserved_for_ = nullptr;
+    }
+    if (holder) {
+        made.release(); // held by its request
+        holder->request_arrived(*info);
+    }
+    event.info = info.release();
+    if (arrived) {
+        eq_->push_request(std::move(event));
+    } else {
+        eq_->push(std::move(event));
+    }
+    return 0;
 }
 
 void PassiveEndpoint::event_read() {
@@ -256,6 +339,47 @@ void PassiveEndpoint::event_read() {
 }
 
 void PassiveEndpoint::event_discarded(fid_t request) { fabric_.discard_request(request); }
+
+int PassiveEndpoint::reserve(Endpoint& ep) {
+    if (const int rc = refuse_late("reserve()")) {
+        return rc;
+    }
+    if (!is_plain() || &ep.domain().fabric() != &fabric_) {
+        DAT_WARN(ep_ctrl, "reserve(): %s",
+                 is_plain() ? "the endpoint belongs to another fabric"
+                            : "the passive endpoint has an endpoint, or makes them, already");
+        return -FI_EINVAL;
+    }
+    if (const int rc = ep.reserve()) {
+        return rc;
+    }
+    reserved_for_ = &ep;
+    return 0;
+}
+
+int PassiveEndpoint::provide(Domain& domain, const fi_info* info) {
+    if (const int rc = refuse_late("provide()")) {
+        return rc;
+    }
+    if (!is_plain() || &domain.fabric() != &fabric_) {
+        DAT_WARN(ep_ctrl, "provide(): %s",
+                 is_plain() ? "the domain belongs to another fabric"
+                            : "the passive endpoint has an endpoint, or makes them, already");
+        return -FI_EINVAL;
+    }
+    Info own(fi_dupinfo(info ? info : info_.get()));
+    if (!own) {
+        return -FI_ENOMEM;
+    }
+    if (!fits_endpoint("provide()", own.get())) {
+        return -FI_EINVAL;
+    }
+    own->handle = nullptr;
+    provided_info_ = std::move(own);
+    provided_from_ = &domain;
+    domain.users.add();
+    return 0;
+}
 
 int open_pep(fid_fabric* fabric, fi_info* info, fid_pep** pep, void* context) {
     return no_throw([&] {

@@ -12,12 +12,15 @@
 #include "soft/iwarp/connect.h"
 
 #include <rdma/fi_endpoint.h>
+#include <rdma/fi_ext_dat.h>
 
 #include <memory>
 #include <mutex>
 
 namespace dat::ofi {
 
+class Domain;
+class Endpoint;
 class Fabric;
 
 class PassiveEndpoint final : public fid_pep,
@@ -37,6 +40,17 @@ class PassiveEndpoint final : public fid_pep,
     int set_backlog(int backlog);
     int listen();
 
+    // fi_ext_dat.h: what kind of service point it is (SP-4, SP-10).
+    int reserve(Endpoint& ep);
+    int provide(Domain& domain, const fi_info* info);
+    // Announces the request; it is taken where this returns 0. -FI_EINVAL: not listening;
+    // -FI_EAGAIN: the backlog is full. `arrived`: called from progress().
+    int take_in(std::unique_ptr<iwarp::ConnRequest>& request, bool arrived);
+    // After a take_in() that was not from progress(): releases the port if it was the last.
+    void came_by_handoff();
+    // An endpoint takes over what it is bound to; then it can only be closed.
+    int give_socket(iwarp::Socket& socket, iwarp::SocketAddress& name);
+
     // EventSource
     int wait_fd() const override { return listener_.wait_fd(); }
     void progress() override { listener_.progress(); }
@@ -48,8 +62,12 @@ class PassiveEndpoint final : public fid_pep,
 
   private:
     void announce(std::unique_ptr<iwarp::ConnRequest> request) override;
+    bool wants_more() override;
+    // -FI_EOPBADSTATE where it listens or is taken over; `call` is for the log line.
+    int refuse_late(const char* call) const;
+    bool is_plain() const { return !reserved_for_ && !provided_from_; }
     int bind_name(const iwarp::SocketAddress& name);
-    Info describe(fid_t handle, const iwarp::ConnRequest& request) const;
+    Info describe(const iwarp::ConnRequest& request) const;
 
     Fabric& fabric_;
     const Info info_;
@@ -57,13 +75,19 @@ class PassiveEndpoint final : public fid_pep,
     EventQueue* eq_ = nullptr;
     bool bound_ = false;
     bool listening_ = false;
+    bool taken_over_ = false;
     int backlog_;
-    std::mutex mutex_; // point_
+    Domain* provided_from_ = nullptr; // whose endpoints requests come with
+    Info provided_info_;
+    std::mutex mutex_; // these two
     std::unique_ptr<core::ServicePoint> point_;
+    Endpoint* reserved_for_ = nullptr; // until the request has arrived
     iwarp::Listener listener_;
 };
 
 inline PassiveEndpoint& pep_of(fid_pep* f) { return *static_cast<PassiveEndpoint*>(f); }
+
+extern fi_dat_ops_pep dat_pep_ops; // dat_service.cpp
 
 // fi_passive_ep(3).
 int open_pep(fid_fabric* fabric, fi_info* info, fid_pep** pep, void* context);

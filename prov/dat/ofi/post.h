@@ -67,9 +67,9 @@ struct Post {
     const soft::AtomicOperands* operands = nullptr; // of an atomic
 };
 
-inline constexpr std::uint64_t kRequestFlags = kTxOpFlags | FI_MORE | FI_FENCE;
+inline constexpr std::uint64_t kRequestFlags = kTxOpFlags | FI_MORE | FI_FENCE | FI_DAT_UNSIGNALLED;
 inline constexpr std::uint64_t kDataFlags = FI_REMOTE_CQ_DATA | FI_DAT_SOLICITED;
-inline constexpr std::uint64_t kReceiveFlags = kRxOpFlags | FI_MORE;
+inline constexpr std::uint64_t kReceiveFlags = kRxOpFlags | FI_MORE | FI_DAT_UNSIGNALLED;
 
 // Logged refusals, out of the way of the fast path; they return the error.
 int refuse_flags(const char* call, std::uint64_t flags, std::uint64_t offered)
@@ -130,7 +130,7 @@ inline void fill(soft::Receive& receive, const iovec* iov, std::size_t count, vo
 
 inline void fill(soft::Request& request, std::byte* area, const Post& post, bool reported) {
     request.context = post.context;
-    request.completion_flags = post.completion_flags;
+    request.completion_flags = post.completion_flags | (post.flags & FI_DAT_UNSIGNALLED);
     request.length = post.length;
     request.remote_address = post.address;
     request.remote_key = static_cast<std::uint32_t>(post.key);

@@ -18,7 +18,8 @@ SharedContext& srx_of(fid_ep* f) { return *static_cast<SharedContext*>(f); }
 
 ssize_t post(const char* call, fid_ep* f, const iovec* iov, std::size_t count, void* context,
              std::uint64_t flags) {
-    if (const int rc = check(call, count, flags, kReceiveFlags & ~FI_MULTI_RECV)) {
+    if (const int rc =
+            check(call, count, flags, kReceiveFlags & ~(FI_MULTI_RECV | FI_DAT_UNSIGNALLED))) {
         return rc;
     }
     SharedContext& srx = srx_of(f);
@@ -71,12 +72,33 @@ int close(fid_t f) {
 // It needs no queue of its own and is enabled from the start.
 int control(fid_t, int command, void*) { return command == FI_ENABLE ? 0 : -FI_ENOSYS; }
 
+int available(fid_ep* f, std::uint32_t* count) {
+    SharedContext& srx = srx_of(f);
+    const soft::GateCaller in(srx.gate());
+    *count = srx.receives().waiting();
+    return 0;
+}
+
+int set_low_watermark(fid_ep* srx, std::uint32_t count) {
+    return no_throw([&] { return srx_of(srx).set_low_watermark(count); });
+}
+
+fi_dat_ops_srx g_dat_ops = {
+    .size = sizeof(fi_dat_ops_srx),
+    .available = available,
+    .set_low_watermark = set_low_watermark,
+};
+
+int open_ops(fid_t, const char* name, std::uint64_t flags, void** table, void*) {
+    return give_table(g_dat_ops, FI_DAT_SRX_OPS, name, flags, table);
+}
+
 fi_ops g_fid_ops = {
     .size = sizeof(fi_ops),
     .close = close,
     .bind = DAT_NOT_OFFERED(fi_ops, bind),
     .control = control,
-    .ops_open = DAT_NOT_OFFERED(fi_ops, ops_open),
+    .ops_open = open_ops,
     .tostr = DAT_NOT_OFFERED(fi_ops, tostr),
     .ops_set = DAT_NOT_OFFERED(fi_ops, ops_set),
 };
@@ -121,6 +143,24 @@ SharedContext::SharedContext(Domain& domain, std::uint32_t size, std::uint64_t o
     atomic = &no_atomic_ops;
     collective = &no_collective_ops;
     domain_.users.add();
+}
+
+SharedContext::~SharedContext() {
+    if (EventQueue* async = domain_.async_queue()) {
+        async->purge(&fid);
+    }
+    domain_.users.remove();
+}
+
+int SharedContext::set_low_watermark(std::uint32_t count) {
+    if (count > receives_.limit()) {
+        DAT_WARN(ep_ctrl, "set_low_watermark(): %u; the context takes %u receives", count,
+                 receives_.limit());
+        return -FI_EINVAL;
+    }
+    const soft::GateCaller in(gate());
+    receives_.set_low_watermark(count, *this);
+    return 0;
 }
 
 int open_srx(fid_domain* domain, fi_rx_attr* attr, fid_ep** srx, void* context) {

@@ -15,20 +15,23 @@
 
 namespace dat::ofi {
 
-class SharedContext final : public fid_ep {
+class SharedContext final : public fid_ep, private soft::SharedReceivesOwner {
   public:
     // Throws std::bad_alloc.
     SharedContext(Domain& domain, std::uint32_t size, std::uint64_t op_flags, void* context);
     // Receives that no message has taken are gone, without a completion.
-    ~SharedContext() { domain_.users.remove(); }
+    ~SharedContext();
 
     Users users; // endpoints bound to it
     Domain& domain() { return domain_; }
     soft::Gate& gate() { return domain_.gate(); }
     soft::SharedReceives& receives() { return receives_; }
     std::uint64_t op_flags() const { return op_flags_; }
+    int set_low_watermark(std::uint32_t count);
 
   private:
+    void low_watermark_passed() override { domain_.raise_async(&fid, FI_DAT_ASYNC_LOW_WATERMARK); }
+
     Domain& domain_;
     const std::uint64_t op_flags_;
     soft::SharedReceives receives_;

@@ -56,7 +56,14 @@ void Domain::need_progress() {
 }
 
 void Domain::progress() {
-    polls_.store(polls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    // A program that polls again, and not just now and then, gets its batches back also
+    // where nothing arrives that would wake the thread.
+    constexpr std::uint64_t kBackAfter = 64;
+    const std::uint64_t polls = polls_.load(std::memory_order_relaxed) + 1;
+    polls_.store(polls, std::memory_order_relaxed);
+    if (unattended_.load(std::memory_order_relaxed) && polls % kBackAfter == 0) [[unlikely]] {
+        thread_->yield();
+    }
     run_once();
 }
 
@@ -142,14 +149,21 @@ void Domain::retire(std::unique_ptr<Handshake> handshake) {
 }
 
 void Domain::linger(std::unique_ptr<Lingerer> lingerer) {
+    // Peers that leave the end open must not use up the descriptors.
+    constexpr std::size_t kMaxLingerers = 256;
+    if (lingerers_.size() == kMaxLingerers) {
+        dismiss(*lingerers_.front());
+    }
     lingerers_.push_back(std::move(lingerer));
 }
 
 void Domain::dismiss(Lingerer& lingerer) {
     const auto found = std::find_if(lingerers_.begin(), lingerers_.end(),
                                     [&](const auto& each) { return each.get() == &lingerer; });
-    dismissed_.push_back(std::move(*found));
-    lingerers_.erase(found);
+    if (found != lingerers_.end()) { // else dismissed before, and not buried yet
+        dismissed_.push_back(std::move(*found));
+        lingerers_.erase(found);
+    }
 }
 
 std::span<std::byte> Domain::out_scratch() {

@@ -109,7 +109,8 @@ class Domain : private Pollable {
     // in progress(), or with the domain.
     void retire(std::unique_ptr<Link> link);
     void retire(std::unique_ptr<Handshake> handshake);
-    // Owned by the domain until it says dismiss().
+    // Owned by the domain until it says dismiss(), or so many others came after it that
+    // it is dismissed.
     void linger(std::unique_ptr<Lingerer> lingerer);
     void dismiss(Lingerer& lingerer);
 

@@ -6,6 +6,7 @@
 #include "soft/domain.h"
 #include "soft/shared_receives.h"
 
+#include <algorithm>
 #include <cassert>
 #include <type_traits>
 #include <utility>
@@ -18,14 +19,17 @@ using core::Outcome;
 using core::Stimulus;
 using core::Verdict;
 
-Endpoint::Endpoint(Domain& domain, EndpointOwner& owner, const Limits& limits, const void* zone)
-    : domain_(domain), owner_(owner), zone_(zone), core_(limits.requests, limits.receives),
-      slots_(std::make_unique_for_overwrite<std::byte[]>(
-          core_.requests().slots() * (sizeof(Request) + kInjectSize) +
-          core_.receives().slots() * sizeof(Receive))),
-      requests_(reinterpret_cast<Request*>(slots_.get())),
-      receives_(reinterpret_cast<Receive*>(requests_ + core_.requests().slots())),
-      inline_areas_(reinterpret_cast<std::byte*>(receives_ + core_.receives().slots())) {
+Endpoint::Endpoint(Domain& domain, EndpointOwner& owner, const Limits& limits, const void* zone,
+                   core::State initial)
+    : domain_(domain), owner_(owner), zone_(zone), core_(limits.requests, limits.receives, initial),
+      slots_(core_.requests().slots(), core_.receives().slots()) {}
+
+Endpoint::Slots::Slots(std::size_t request_count, std::size_t receive_count)
+    : memory(std::make_unique_for_overwrite<std::byte[]>(
+          request_count * (sizeof(Request) + kInjectSize) + receive_count * sizeof(Receive))),
+      requests(reinterpret_cast<Request*>(memory.get())),
+      receives(reinterpret_cast<Receive*>(requests + request_count)),
+      inline_areas(reinterpret_cast<std::byte*>(receives + receive_count)) {
     static_assert(std::is_trivial_v<Request> && std::is_trivial_v<Receive>);
     static_assert(sizeof(Request) % alignof(Receive) == 0);
 }
@@ -44,7 +48,9 @@ bool Endpoint::begin_connect(std::optional<std::chrono::microseconds> timeout) {
 }
 
 bool Endpoint::begin_accept() {
-    if (core_.call(Stimulus::accept_given).refused()) {
+    const bool own = core_.state() == core::State::passive_connection_pending ||
+                     core_.state() == core::State::tentative_connection_pending;
+    if (core_.call(own ? Stimulus::accept_own : Stimulus::accept_given).refused()) {
         return false;
     }
     domain_.need_progress();
@@ -52,6 +58,9 @@ bool Endpoint::begin_accept() {
 }
 
 void Endpoint::expired() { // TMO-2, U-1
+    if (too_many_ > 0) {
+        return passed_watermark(std::exchange(too_many_, 0));
+    }
     failed(core_.attempt(), Stimulus::timer_expired, core::Reason::timeout);
 }
 
@@ -79,10 +88,65 @@ bool Endpoint::reset() {
 }
 
 void Endpoint::free() {
+    if (core_.state() == core::State::provider) { // EP-16: given back
+        flush(core::Flush::recvs);
+        return;
+    }
     const Outcome outcome = core_.call(Stimulus::free);
     assert(!outcome.refused());
     let_go(Parting::clean);
     flush(outcome.flush);
+}
+
+Outcome Endpoint::serve(Stimulus stimulus) {
+    return core::stimulus_class(stimulus) == core::StimulusClass::api
+               ? core_.call(stimulus)
+               : core_.happen(stimulus, core_.attempt());
+}
+
+void Endpoint::set_zone(const void* zone) {
+    if (zone != zone_) {
+        zone_ = zone;
+        zone_from_ = core_.receives().next();
+    }
+}
+
+bool Endpoint::resize(const Limits& limits) {
+    assert(core_.requests().idle() && !link_);
+    core::DtoStream requests = core_.requests();
+    core::DtoStream receives = core_.receives();
+    if (!requests.resize(limits.requests) || !receives.resize(limits.receives)) {
+        return false;
+    }
+    Slots slots(requests.slots(), receives.slots());
+    for (std::uint64_t seq = receives.first(); seq != receives.next(); ++seq) {
+        slots.receives[receives.slot(seq)] = receive(seq);
+    }
+    core_.requests() = std::move(requests);
+    core_.receives() = std::move(receives);
+    slots_ = std::move(slots);
+    return true;
+}
+
+void Endpoint::set_watermarks(std::uint32_t soft, std::uint32_t hard) {
+    soft_watermark_ = soft;
+    hard_watermark_ = hard;
+    watermark_ = std::min(soft, hard);
+    if (core_.receives().outstanding() > watermark_) {
+        passed_watermark(core_.receives().outstanding());
+    }
+}
+
+// More receives are at the endpoint than one of its watermarks says.
+void Endpoint::passed_watermark(std::uint32_t count) {
+    if (count > soft_watermark_) { // once for each setting
+        soft_watermark_ = UINT32_MAX;
+        watermark_ = hard_watermark_;
+        owner_.soft_watermark_passed();
+    }
+    if (count > hard_watermark_ && link_) {
+        over(Stimulus::broken, core::Reason::watermark, Parting::clean);
+    }
 }
 
 core::PostVerdict Endpoint::begin_receive(std::uint64_t& seq) { return core_.post_receive(seq); }
@@ -93,6 +157,9 @@ void Endpoint::receive_filled(std::uint64_t seq, core::PostVerdict verdict) {
         complete_receives();
     } else if (starved_) [[unlikely]] {
         link_->receive_posted();
+    }
+    if (core_.receives().outstanding() > watermark_) [[unlikely]] {
+        passed_watermark(core_.receives().outstanding());
     }
 }
 
@@ -112,6 +179,9 @@ void Endpoint::established(core::Attempt of, Stimulus stimulus, std::unique_ptr<
     owner_.link_ready(*link_);
     raise(outcome.event, core::Reason::none, private_data);
     link_->start();
+    if (core_.receives().outstanding() > watermark_) [[unlikely]] {
+        passed_watermark(core_.receives().outstanding());
+    }
 }
 
 void Endpoint::failed(core::Attempt of, Stimulus stimulus, core::Reason reason,
@@ -213,6 +283,11 @@ std::uint64_t Endpoint::match_shared() {
     assert(verdict == core::PostVerdict::posted); // the state lets messages in
     receive(seq) = shared_->take();
     match_next_ = seq + 1;
+    if (core_.receives().outstanding() > watermark_) [[unlikely]] {
+        // The link is in the middle of a message: not from here.
+        too_many_ = core_.receives().outstanding();
+        domain_.handshakes().arm(*this, Clock::now());
+    }
     return seq;
 }
 
@@ -237,6 +312,11 @@ void Endpoint::receives_shared() {
 void Endpoint::set_counters(const Counters& counters) {
     counters_ = counters;
     counted_ = counters.send || counters.write || counters.read;
+}
+
+void Endpoint::carry_out_bind(std::uint64_t seq) {
+    domain_.regions().bind(request(seq).remote_key);
+    finish_request(seq, DtoStatus::success);
 }
 
 void Endpoint::count(const Request& r, DtoStatus status) {
@@ -286,6 +366,7 @@ void Endpoint::remote_written(std::uint32_t key) {
 // of the application.
 void Endpoint::let_go(Parting parting) {
     domain_.handshakes().disarm(*this);
+    too_many_ = 0;
     set_starved(false);
     if (link_) {
         link_->part(parting);
@@ -325,6 +406,9 @@ void Endpoint::complete_requests() {
         const Request& r = request(done.seq);
         if (counted_) [[unlikely]] {
             count(r, done.status);
+        }
+        if (r.op == OpCode::bind && done.status != DtoStatus::success) [[unlikely]] {
+            domain_.regions().spoil(r.remote_key); // RMR-6
         }
         const bool wanted = done.status == DtoStatus::success ? r.signaled : !r.silent; // DTO-21
         if (wanted && request_cq_) {

@@ -40,6 +40,7 @@ enum class OpCode : std::uint8_t {
     send,
     send_invalidate,
     write,
+    bind, // of a memory window: done on this side, in its turn; the peer sees nothing
     read,
     fetch_add,    // the atomics (RFC 7306): on 8 bytes, operands in the inline area,
     compare_swap, // the old value goes to the segments, if there are any
@@ -73,7 +74,7 @@ struct Request {
     std::uint64_t completion_flags;
     std::uint64_t length; // of all segments
     std::uint64_t remote_address;
-    std::uint32_t remote_key; // or, for send_invalidate, the key to invalidate
+    std::uint32_t remote_key; // or, for send_invalidate, the key to invalidate; of a bind, its own
     std::uint32_t ordinal;    // the link's to set: position among what the peer confirms
     std::uint32_t data;       // for the receiver's completion, if has_data
     OpCode op;
@@ -129,6 +130,7 @@ class EndpointOwner {
     // the ESTABLISHED event.
     virtual void link_ready(Link& link) = 0;
     virtual void raise(core::ConnectionEvent&& event) = 0;
+    virtual void soft_watermark_passed() {}
 
   protected:
     ~EndpointOwner() = default;
@@ -142,14 +144,31 @@ class Endpoint : private Timer {
     };
 
     // `zone`: whose regions peers may touch through this endpoint (PZ-1); any
-    // pointer that names it. Throws std::bad_alloc.
-    Endpoint(Domain& domain, EndpointOwner& owner, const Limits& limits, const void* zone);
+    // pointer that names it. `initial`: as core::Endpoint. Throws std::bad_alloc.
+    Endpoint(Domain& domain, EndpointOwner& owner, const Limits& limits, const void* zone,
+             core::State initial = core::State::unconnected);
     ~Endpoint(); // after free()
     Endpoint(const Endpoint&) = delete;
     Endpoint& operator=(const Endpoint&) = delete;
 
     Domain& domain() { return domain_; }
     const void* zone() const { return zone_; }
+    // EPA-7: receives that are posted already belong to the zone before.
+    void set_zone(const void* zone);
+    bool of_old_zone(std::uint64_t receive) const { return receive < zone_from_; }
+    // While no request is outstanding. False, and nothing changed: more receives than
+    // that are posted. Throws std::bad_alloc.
+    bool resize(const Limits& limits);
+    Limits limits() const { return {core_.requests().limit(), core_.receives().limit()}; }
+    // RDMA reads that later connections carry at once (RDR-1).
+    struct Reads {
+        std::uint16_t in = 16;  // of the peer
+        std::uint16_t out = 16; // of this side
+    };
+    void set_reads(const Reads& reads) { reads_ = reads; }
+    const Reads& reads() const { return reads_; }
+    // SRQ-11; UINT32_MAX: none. May report or end the connection at once.
+    void set_watermarks(std::uint32_t soft, std::uint32_t hard);
     // nullptr: completions of that direction are not wanted (EPA-2).
     void set_queues(core::CompletionQueue* requests, core::CompletionQueue* receives) {
         request_cq_ = requests;
@@ -194,9 +213,12 @@ class Endpoint : private Timer {
     bool disconnect(bool graceful);
     // EP-21.
     bool reset();
-    // EP-22: flushes into the queues; nothing comes afterwards. Always allowed: a
-    // libfabric endpoint is never in RESERVED, PASSIVE or TENTATIVE when it closes.
+    // EP-22: flushes into the queues; nothing comes afterwards. Not while a service
+    // point or a request has the endpoint (FREE-1).
     void free();
+    // What a service point, or the request that it brought, does to the endpoint: EP-12,
+    // EP-13, EP-16, EP-17, EP-47.
+    core::Outcome serve(core::Stimulus stimulus);
     // A receive is posted; `seq` is its slot's number. Fill receive(seq), then call
     // receive_filled(seq).
     core::PostVerdict begin_receive(std::uint64_t& seq);
@@ -209,11 +231,11 @@ class Endpoint : private Timer {
     // completion is flushed, and those behind it are not affected. False: there is
     // none.
     bool cancel_receive(const void* context);
-    Request& request(std::uint64_t seq) { return requests_[core_.requests().slot(seq)]; }
-    Receive& receive(std::uint64_t seq) { return receives_[core_.receives().slot(seq)]; }
+    Request& request(std::uint64_t seq) { return slots_.requests[core_.requests().slot(seq)]; }
+    Receive& receive(std::uint64_t seq) { return slots_.receives[core_.receives().slot(seq)]; }
     // kInjectSize bytes that belong to a request's slot.
     std::byte* inline_area(std::uint64_t seq) {
-        return inline_areas_ + std::size_t{core_.requests().slot(seq)} * kInjectSize;
+        return slots_.inline_areas + std::size_t{core_.requests().slot(seq)} * kInjectSize;
     }
     Link* link() { return link_.get(); }
 
@@ -232,10 +254,11 @@ class Endpoint : private Timer {
     // The oldest receive that no message has been matched with; false: none.
     bool has_receive() {
         while (match_next_ != core_.receives().next()) {
-            if (!core_.receives().finished(match_next_)) [[likely]] {
+            const core::DtoStream& stream = core_.receives();
+            if (match_next_ >= stream.first() && !stream.finished(match_next_)) [[likely]] {
                 return true;
             }
-            ++match_next_; // taken back
+            ++match_next_; // taken back; where it was passed over its slot may be another's
         }
         return shared_ && may_share();
     }
@@ -260,6 +283,8 @@ class Endpoint : private Timer {
     // The peer has read, or written, memory of this side under `key`.
     void remote_read(std::uint32_t key);
     void remote_written(std::uint32_t key);
+    // RMR-4: everything before the bind has gone out. Completes it.
+    void carry_out_bind(std::uint64_t seq);
     // A request is over. Completions go up in posting order.
     void finish_request(std::uint64_t seq, core::DtoStatus status) {
         if (core_.requests().finish(seq, status)) {
@@ -277,7 +302,7 @@ class Endpoint : private Timer {
                         Parting parting, std::uint32_t terminate_code = 0);
 
   private:
-    void expired() override; // the connect timeout
+    void expired() override; // the connect timeout, or too_many_
     void let_go(Parting parting);
     void flush(core::Flush what);
     void end_attempt(core::Flush what, core::Reason reason, Parting parting,
@@ -287,6 +312,7 @@ class Endpoint : private Timer {
     void count(const Request& request, core::DtoStatus status);
     bool may_share() const;
     std::uint64_t match_shared();
+    void passed_watermark(std::uint32_t count);
     bool goes_on(std::uint64_t seq, std::size_t used);
     void report(const Receive& receive, core::DtoStatus status);
     std::uint64_t flags_of(std::uint8_t how) const;
@@ -298,15 +324,25 @@ class Endpoint : private Timer {
     core::Endpoint core_;
     // The slots of both directions and the inline areas, in one piece and not
     // initialized: memory that is never used is never touched.
-    std::unique_ptr<std::byte[]> slots_;
-    Request* requests_;
-    Receive* receives_;
-    std::byte* inline_areas_;
+    struct Slots {
+        Slots(std::size_t request_count, std::size_t receive_count);
+        std::unique_ptr<std::byte[]> memory;
+        Request* requests;
+        Receive* receives;
+        std::byte* inline_areas;
+    };
+    Slots slots_;
     core::CompletionQueue* request_cq_ = nullptr;
     core::CompletionQueue* receive_cq_ = nullptr;
     std::unique_ptr<Handshake> handshake_;
     std::unique_ptr<Link> link_;
     std::uint64_t match_next_ = 0; // the receive that the next message takes
+    std::uint64_t zone_from_ = 0;  // receives before this one are of another zone
+    Reads reads_;
+    std::uint32_t soft_watermark_ = UINT32_MAX;
+    std::uint32_t hard_watermark_ = UINT32_MAX;
+    std::uint32_t watermark_ = UINT32_MAX; // the lower one
+    std::uint32_t too_many_ = 0;           // not 0: passed_watermark() is due, with it
     bool starved_ = false;
     bool writes_take_receives_ = false;
     bool counted_ = false; // counters_ has any

@@ -5,6 +5,10 @@
 
 #include "soft/random.h"
 
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
 namespace dat::soft {
 
 std::uint32_t MrTable::add(const Region& region) {
@@ -13,6 +17,84 @@ std::uint32_t MrTable::add(const Region& region) {
         if (key != 0 && add(key, region)) {
             return key;
         }
+    }
+}
+
+void Window::set(std::uint32_t key) {
+    key_ = key;
+    // The program may be reading it in another thread.
+    std::atomic_ref(shown_).store(key ? key : none_, std::memory_order_relaxed);
+}
+
+const Region* MrTable::region(std::uint32_t key) const {
+    const auto found = regions_.find(key);
+    return found == regions_.end() ? nullptr : &found->second;
+}
+
+bool MrTable::remove(std::uint32_t key) {
+    const auto found = regions_.find(key);
+    if (found == regions_.end() || found->second.windows > 0) {
+        return false;
+    }
+    if (Window* window = found->second.window) {
+        std::erase(window->waiting_, key);
+        if (window->key_ == key) {
+            window->set(0);
+        }
+        const auto source = regions_.find(found->second.cut_from);
+        if (source != regions_.end()) {
+            --source->second.windows;
+        }
+    }
+    regions_.erase(found);
+    return true;
+}
+
+std::uint32_t MrTable::prepare(Window& window, const Region& what, std::uint32_t cut_from) {
+    Region waiting = what;
+    waiting.window = &window;
+    waiting.cut_from = what.length > 0 ? cut_from : 0;
+    waiting.access_if_bound = std::exchange(waiting.access, std::uint8_t{0});
+    window.waiting_.reserve(window.waiting_.size() + 1);
+    const std::uint32_t key = add(waiting);
+    window.waiting_.push_back(key);
+    if (what.length > 0) {
+        ++regions_.find(cut_from)->second.windows;
+    }
+    return key;
+}
+
+void MrTable::bind(std::uint32_t key) {
+    const auto found = regions_.find(key);
+    if (found == regions_.end() || !found->second.window || found->second.window->key_ == key) {
+        return;
+    }
+    Window& window = *found->second.window;
+    if (window.key_ != 0) {
+        remove(window.key_);
+    }
+    if (found->second.length == 0) {
+        remove(key);
+        return;
+    }
+    std::erase(window.waiting_, key);
+    found->second.access = found->second.access_if_bound;
+    window.set(key);
+}
+
+void MrTable::spoil(std::uint32_t key) {
+    const Region* found = region(key);
+    if (found && found->window) {
+        remove(key);
+    }
+}
+
+void MrTable::close(Window& window) {
+    while (!window.waiting_.empty()) {
+        remove(window.waiting_.back());
+    }
+    if (window.key_ != 0) {
+        remove(window.key_);
     }
 }
 

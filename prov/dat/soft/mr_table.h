@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <unordered_map>
+#include <vector>
 
 namespace dat::soft {
 
@@ -19,6 +20,28 @@ enum Access : std::uint8_t {
     kRemoteRead = 1,
     kRemoteWrite = 2,
     kRemoteInvalidate = 4, // a Send with Invalidate may end the registration
+};
+
+// A memory window (RMR): part of a region under a key of its own, which a request of an
+// endpoint binds (RMR-2). Of its keys only one is bound; others wait for their requests.
+class Window {
+  public:
+    // `shown`: where the bound key is written to for the program; `none`: what is written
+    // there while it is unbound.
+    Window(std::uint64_t& shown, std::uint64_t none) : shown_(shown), none_(none) { shown = none; }
+    Window(const Window&) = delete;
+    Window& operator=(const Window&) = delete;
+
+    std::uint32_t key() const { return key_; } // 0: unbound
+
+  private:
+    friend class MrTable;
+    void set(std::uint32_t key);
+
+    std::uint64_t& shown_;
+    const std::uint64_t none_;
+    std::uint32_t key_ = 0;
+    std::vector<std::uint32_t> waiting_;
 };
 
 // A registered range. Plain data; the table keeps a copy.
@@ -30,6 +53,11 @@ struct Region {
     std::uint8_t access = 0;         // of Access
     core::Counter* reads = nullptr;  // of peers' RDMA reads that were answered
     core::Counter* writes = nullptr; // of peers' RDMA writes that were placed
+    std::uint32_t windows = 0;       // keys of windows that are cut from it
+    // Of a window: whose it is, the key of the region, and its rights once it is bound.
+    Window* window = nullptr;
+    std::uint32_t cut_from = 0;
+    std::uint8_t access_if_bound = 0;
 };
 
 // Why an access was refused (RFC 5040 7.1, in the order of its checks).
@@ -50,8 +78,23 @@ class MrTable {
     }
     // Registers under a random free key and returns it.
     std::uint32_t add(const Region& region);
-    // From here on no peer reaches the region. False: no such key.
-    bool remove(std::uint32_t key) { return regions_.erase(key) != 0; }
+    // From here on no peer reaches the region, or window. False: no such key, or windows
+    // are cut from it.
+    bool remove(std::uint32_t key);
+    // nullptr: no such key. Valid until something is added.
+    const Region* region(std::uint32_t key) const;
+
+    // A random free key for `what`, of the zone and memory of `cut_from`, which has to be
+    // a region's; no peer reaches it before bind(). Of length 0: bind() will unbind the
+    // window, and the key is never one. Throws std::bad_alloc.
+    std::uint32_t prepare(Window& window, const Region& what, std::uint32_t cut_from);
+    // RMR-5: the key is the window's, and the one before is dead. Nothing where the window
+    // has been closed, or the key is dead.
+    void bind(std::uint32_t key);
+    // RMR-6: the key that prepare() gave is dead, whether bind() was called or not.
+    void spoil(std::uint32_t key);
+    // RMR-10: all its keys are dead.
+    void close(Window& window);
 
     // The memory behind `length` bytes at `address` of `key`, if an endpoint of
     // `zone` may use it with `access`. A range of length 0 is checked for key,

@@ -17,8 +17,8 @@
 namespace dat::soft {
 
 int ProgressThread::start() {
-    stop_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (stop_fd_ < 0) {
+    wake_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (wake_fd_ < 0) {
         return -errno;
     }
     // The thread lives in somebody else's process: no signal is for it.
@@ -38,17 +38,23 @@ int ProgressThread::start() {
 
 ProgressThread::~ProgressThread() {
     if (thread_.joinable()) {
-        eventfd_write(stop_fd_, 1);
+        ending_.store(true, std::memory_order_release);
+        eventfd_write(wake_fd_, 1);
         thread_.join();
     }
-    if (stop_fd_ >= 0) {
-        close(stop_fd_);
+    if (wake_fd_ >= 0) {
+        close(wake_fd_);
     }
 }
 
-bool ProgressThread::stopped(std::chrono::milliseconds wait) const {
-    pollfd stop{stop_fd_, POLLIN, 0};
-    return poll(&stop, 1, static_cast<int>(wait.count())) > 0;
+void ProgressThread::yield() { eventfd_write(wake_fd_, 1); }
+
+// Within the time.
+bool ProgressThread::woken(std::chrono::milliseconds wait) {
+    pollfd wake{wake_fd_, POLLIN, 0};
+    eventfd_t count = 0;
+    return poll(&wake, 1, static_cast<int>(wait.count())) > 0 &&
+           eventfd_read(wake_fd_, &count) == 0;
 }
 
 bool ProgressThread::application_is_there() const {
@@ -58,7 +64,11 @@ bool ProgressThread::application_is_there() const {
 
 void ProgressThread::run() {
     pthread_setname_np(pthread_self(), "dat-progress");
-    while (!stopped(kTick)) {
+    for (;;) {
+        woken(kTick);
+        if (ending_.load(std::memory_order_acquire)) {
+            return;
+        }
         if (application_is_there()) {
             seen_ = domain_.polls_.load(std::memory_order_relaxed);
         } else {
@@ -79,14 +89,14 @@ void ProgressThread::take_over() {
 void ProgressThread::watch() {
     bool in_charge = false;
     for (;;) {
-        std::array<pollfd, 2> fds{{{domain_.wait_fd(), POLLIN, 0}, {stop_fd_, POLLIN, 0}}};
+        std::array<pollfd, 2> fds{{{domain_.wait_fd(), POLLIN, 0}, {wake_fd_, POLLIN, 0}}};
         if (poll(fds.data(), fds.size(), -1) < 0 && errno != EINTR) {
             return;
         }
         if (fds[1].revents != 0 || application_is_there()) {
             return;
         }
-        if (!in_charge && (stopped(kGrace) || application_is_there())) {
+        if (!in_charge && (woken(kGrace) || application_is_there())) {
             return;
         }
         in_charge = true;

@@ -7,6 +7,7 @@
 #ifndef DAT_SOFT_PROGRESS_THREAD_H
 #define DAT_SOFT_PROGRESS_THREAD_H
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <thread>
@@ -26,6 +27,10 @@ class ProgressThread {
     // 0 or -errno.
     int start();
 
+    // The application polls again: the thread need not wait for a descriptor to see it.
+    // From the application's thread; a system call.
+    void yield();
+
   private:
     // How often the counter is looked at, and how long a thread of the application
     // that was woken by the same descriptor is given to come first.
@@ -34,12 +39,13 @@ class ProgressThread {
 
     void run();
     bool application_is_there() const;
-    bool stopped(std::chrono::milliseconds wait) const;
+    bool woken(std::chrono::milliseconds wait);
     void take_over();
     void watch();
 
     Domain& domain_;
-    int stop_fd_ = -1; // an eventfd, readable when the thread has to end
+    int wake_fd_ = -1; // an eventfd, readable when the thread has to end or may leave
+    std::atomic<bool> ending_{false};
     std::uint64_t seen_ = 0;
     std::thread thread_;
 };

@@ -8,7 +8,7 @@ namespace dat::soft {
 // An endpoint that still has too little puts itself back at the end, so that each
 // gets its turn.
 void SharedReceives::feed() {
-    while (!starved_.empty() && !empty()) {
+    for (std::size_t turns = starved_.size(); turns > 0 && !starved_.empty() && !empty(); --turns) {
         Endpoint& endpoint = *starved_.front();
         starved_.erase(starved_.begin());
         endpoint.receives_shared();

@@ -17,6 +17,15 @@
 
 namespace dat::soft {
 
+// Who shared receives belong to. Called under the domain's gate.
+class SharedReceivesOwner {
+  public:
+    virtual void low_watermark_passed() = 0;
+
+  protected:
+    ~SharedReceivesOwner() = default;
+};
+
 class SharedReceives {
   public:
     // At most `limit` receives wait at once; limit >= 1. Throws std::bad_alloc.
@@ -41,7 +50,19 @@ class SharedReceives {
         }
     }
     // The oldest. Precondition: !empty().
-    const Receive& take() { return receives_[head_++ & mask_]; }
+    const Receive& take() {
+        const Receive& oldest = receives_[head_++ & mask_];
+        if (waiting() < low_) [[unlikely]] {
+            look_low();
+        }
+        return oldest;
+    }
+    // SRQ-8: `owner` is told once, when fewer than `count` wait, maybe at once; 0: never.
+    void set_low_watermark(std::uint32_t count, SharedReceivesOwner& owner) {
+        low_ = count;
+        owner_ = &owner;
+        look_low();
+    }
     // Removes the oldest one with that context; false: there is none.
     bool cancel(const void* context);
 
@@ -51,12 +72,20 @@ class SharedReceives {
 
   private:
     void feed();
+    void look_low() {
+        if (waiting() < low_) {
+            low_ = 0;
+            owner_->low_watermark_passed();
+        }
+    }
 
     const std::uint32_t limit_;
     const std::uint32_t mask_;
     std::unique_ptr<Receive[]> receives_;
     std::uint64_t head_ = 0;
     std::uint64_t tail_ = 0;
+    std::uint32_t low_ = 0; // not 0: fewer are to be told of
+    SharedReceivesOwner* owner_ = nullptr;
     std::vector<Endpoint*> starved_; // the longest waiting first
 };
 

@@ -24,13 +24,12 @@ namespace {
 using core::Reason;
 using core::Stimulus;
 
-// RDMA reads that one connection may have outstanding in each direction.
-constexpr std::uint16_t kReadDepth = 16;
 // Where the peer does not say how many it can serve (RFC 5044 has no field for it).
 constexpr std::uint16_t kUnknownReadDepth = 1;
 
-std::uint16_t depth(std::uint16_t offered) {
-    return offered == kMpaNoDepth ? kReadDepth : std::min(offered, kReadDepth);
+// How many RDMA reads at once: what this side wants, and the peer allows.
+std::uint16_t depth(std::uint16_t wanted, std::uint16_t offered) {
+    return offered == kMpaNoDepth ? wanted : std::min(offered, wanted);
 }
 
 bool wants_crc(soft::Crc setting, const Socket& socket) {
@@ -192,8 +191,8 @@ class Initiator final : public TcpHandshake {
         frame.revision = kMpaRevision2;
         frame.crc = asked_crc_;
         frame.from_dat = true;
-        frame.enhanced = MpaEnhanced{.ird = kReadDepth,
-                                     .ord = kReadDepth,
+        frame.enhanced = MpaEnhanced{.ird = endpoint_.reads().in,
+                                     .ord = endpoint_.reads().out,
                                      .peer_to_peer = true,
                                      .rtr_empty_fpdu = false,
                                      .rtr_rdma_write = true,
@@ -257,12 +256,12 @@ class Initiator final : public TcpHandshake {
         parameters.dat_peer = reply.from_dat;
         parameters.crc = asked_crc_ || reply.crc;
         if (reply.enhanced) {
-            parameters.ord = depth(reply.enhanced->ird);
-            parameters.ird = depth(reply.enhanced->ord);
+            parameters.ord = depth(endpoint_.reads().out, reply.enhanced->ird);
+            parameters.ird = depth(endpoint_.reads().in, reply.enhanced->ord);
             parameters.send_rtr = reply.enhanced->peer_to_peer;
         } else {
-            parameters.ord = kUnknownReadDepth;
-            parameters.ird = kReadDepth;
+            parameters.ord = depth(endpoint_.reads().out, kUnknownReadDepth);
+            parameters.ird = endpoint_.reads().in;
         }
         auto link = std::make_unique<Link>(endpoint_, detach(), parameters);
         endpoint_.established(attempt_, Stimulus::peer_accepted, std::move(link),
@@ -288,8 +287,8 @@ class Responder final : public TcpHandshake {
         reply.private_data = private_data;
         parameters_.dat_peer = dat_peer;
         parameters_.crc = reply.crc;
-        parameters_.ord = kUnknownReadDepth;
-        parameters_.ird = kReadDepth;
+        parameters_.ord = depth(endpoint_.reads().out, kUnknownReadDepth);
+        parameters_.ird = endpoint_.reads().in;
         if (request.enhanced) {
             reply.enhanced = negotiate(*request.enhanced);
         }
@@ -306,8 +305,8 @@ class Responder final : public TcpHandshake {
     // RFC 6581 9: what is served and asked for at once, and which ready-to-receive
     // frame the initiator is to send.
     MpaEnhanced negotiate(const MpaEnhanced& offer) {
-        parameters_.ord = depth(offer.ird);
-        parameters_.ird = depth(offer.ord);
+        parameters_.ord = depth(endpoint_.reads().out, offer.ird);
+        parameters_.ird = depth(endpoint_.reads().in, offer.ord);
         MpaEnhanced answer;
         answer.ird = parameters_.ird;
         answer.ord = parameters_.ord;
@@ -418,6 +417,12 @@ int connect(soft::Endpoint& endpoint, const SocketAddress& destination, const So
             return -errno;
         }
     }
+    return connect(endpoint, destination, socket, private_data, timeout);
+}
+
+int connect(soft::Endpoint& endpoint, const SocketAddress& destination, Socket& socket,
+            std::span<const std::byte> private_data,
+            std::optional<std::chrono::microseconds> timeout) {
     if (!endpoint.begin_connect(timeout)) {
         return -EISCONN;
     }

@@ -71,7 +71,16 @@ int connect(soft::Endpoint& endpoint, const SocketAddress& destination, const So
             std::span<const std::byte> private_data,
             std::optional<std::chrono::microseconds> timeout);
 
-// EP-15. 0, or -EISCONN where the endpoint's state refuses, -EINVAL where the
+// The same from a socket that bind_source() made. It is taken where this returns 0.
+int connect(soft::Endpoint& endpoint, const SocketAddress& destination, Socket& socket,
+            std::span<const std::byte> private_data,
+            std::optional<std::chrono::microseconds> timeout);
+
+// A socket to connect from, bound to that address and port; port 0 picks one. Without
+// one -errno in `error` (EADDRINUSE, EADDRNOTAVAIL, EACCES, EMFILE).
+Socket bind_source(const SocketAddress& source, int& error);
+
+// EP-14, EP-15. 0, or -EISCONN where the endpoint's state refuses, -EINVAL where the
 // request was settled before; then nothing happened. A requester that has gone is
 // reported by an event (CR-6).
 int accept(soft::Endpoint& endpoint, ConnRequest& request, std::span<const std::byte> private_data);
@@ -80,6 +89,8 @@ class ListenerOwner {
   public:
     // A whole request has arrived. Called from progress().
     virtual void announce(std::unique_ptr<ConnRequest> request) = 0;
+    // Asked after announce(); false: the listener stops, as by stop().
+    virtual bool wants_more() { return true; }
 
   protected:
     ~ListenerOwner() = default;
@@ -100,7 +111,12 @@ class Listener : private soft::Pollable {
     int bind(const SocketAddress& address);
     // 0 or -errno. SP-1: listening when it returns.
     int listen(int backlog);
-    // Where it is bound; the port is the real one.
+    // Not listening any more: the port is released (U-52), and whoever asks there finds
+    // nobody. Not from announce().
+    void stop();
+    // Its socket, bound and not listening; it is nowhere bound then.
+    Socket release() { return std::move(socket_); }
+    // Where it is bound, or was last; the port is the real one.
     SocketAddress name() const { return name_; }
 
     // Accepts and reads what is there; announces. Does not block.
@@ -119,6 +135,7 @@ class Listener : private soft::Pollable {
     void ready(std::uint32_t events) override;
     void finish(Arrival& arrival);
     void accept_failed(int error);
+    void close_port();
     void resume();
 
     ListenerOwner& owner_;

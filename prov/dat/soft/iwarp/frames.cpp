@@ -81,6 +81,8 @@ void Sender::frame_request(Cursor& at, Batch& batch) {
         return frame_send(at, batch, request);
     case soft::OpCode::write:
         return frame_write(at, batch, request);
+    case soft::OpCode::bind: // carry_out_binds()
+        return;
     case soft::OpCode::read:
         return frame_read(at, batch, request);
     case soft::OpCode::fetch_add:

@@ -110,6 +110,9 @@ class Listener::Arrival final : private soft::Pollable, private soft::Timer {
         auto request = std::make_unique<ConnRequest>(std::move(socket_), frame, frame.private_data);
         listener_.finish(*this);
         listener_.owner_.announce(std::move(request));
+        if (!listener_.owner_.wants_more()) {
+            listener_.close_port();
+        }
     }
 
     void refuse(const MpaParse& parse) {
@@ -140,22 +143,31 @@ Listener::~Listener() {
     }
 }
 
+Socket bind_source(const SocketAddress& source, int& error) {
+    Socket socket = Socket::open(source.family(), error);
+    if (!socket) {
+        return {};
+    }
+    const int on = 1;
+    setsockopt(socket.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (source.family() == AF_INET6) {
+        setsockopt(socket.fd(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
+    }
+    if (::bind(socket.fd(), source.get(), source.size()) < 0) {
+        error = -errno;
+        return {};
+    }
+    return socket;
+}
+
 int Listener::bind(const SocketAddress& address) {
     if (listening_) {
         return -EINVAL;
     }
     int error = 0;
-    Socket socket = Socket::open(address.family(), error);
+    Socket socket = bind_source(address, error);
     if (!socket) {
         return error;
-    }
-    const int on = 1;
-    setsockopt(socket.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (address.family() == AF_INET6) {
-        setsockopt(socket.fd(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
-    }
-    if (::bind(socket.fd(), address.get(), address.size()) < 0) {
-        return -errno;
     }
     socket_ = std::move(socket);
     name_ = socket_.local();
@@ -180,6 +192,20 @@ int Listener::listen(int backlog) {
     }
     listening_ = accepting_ = true;
     return 0;
+}
+
+void Listener::stop() {
+    const std::lock_guard lock(mutex_);
+    close_port();
+}
+
+// Connections whose request is not whole yet are refused when it is.
+void Listener::close_port() {
+    reactor_.disarm(resume_);
+    if (std::exchange(accepting_, false)) {
+        reactor_.remove(socket_.fd(), *this);
+    }
+    socket_.close();
 }
 
 void Listener::progress() {

@@ -102,6 +102,9 @@ bool Receiver::open_send() {
         if (staged_.empty() && endpoint_.has_receive()) {
             receive_ = endpoint_.match_receive();
             assembling_ = true;
+            if (endpoint_.of_old_zone(receive_)) [[unlikely]] {
+                return wrong_zone();
+            }
         } else { // U-9
             stage();
         }
@@ -291,6 +294,9 @@ bool Receiver::receive_posted() {
 bool Receiver::hand_over(Staged& message) {
     receive_ = endpoint_.match_receive();
     const soft::Receive& receive = endpoint_.receive(receive_);
+    if (endpoint_.of_old_zone(receive_)) [[unlikely]] {
+        return wrong_zone();
+    }
     if (message.data.size() > receive.capacity) {
         return overlong(message.data.size());
     }
@@ -312,6 +318,14 @@ bool Receiver::hand_over(Staged& message) {
         assembling_ = true;
     }
     return true;
+}
+
+// EPA-7, U-32.
+bool Receiver::wrong_zone() {
+    assembling_ = false;
+    endpoint_.complete_receive(receive_, DtoStatus::local_protection, 0);
+    return fail(TerminateCode::rdmap_catastrophic, "a receive is of another protection zone",
+                Fault::Kind::receive);
 }
 
 // DTO-9, U-8.

@@ -124,6 +124,7 @@ class Receiver {
     bool invalidate();
     bool hand_over(Staged& message);
     bool overlong(std::uint64_t size);
+    bool wrong_zone();
     bool fail(TerminateCode code, const char* what, Fault::Kind kind = Fault::Kind::protocol);
     bool refuse(soft::Refusal why, bool tagged);
 

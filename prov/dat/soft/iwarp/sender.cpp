@@ -21,11 +21,23 @@ bool passes(int error) {
     return error == EAGAIN || error == EINTR || error == ENOBUFS || error == ENOMEM;
 }
 
+// Small frames are one piece of memory, for which the kernel has less to look at.
+ssize_t hand_over(int fd, std::span<iovec> pieces) {
+    constexpr int kFlags = MSG_NOSIGNAL | MSG_DONTWAIT;
+    if (pieces.size() == 1) {
+        return ::send(fd, pieces[0].iov_base, pieces[0].iov_len, kFlags);
+    }
+    msghdr message{};
+    message.msg_iov = pieces.data();
+    message.msg_iovlen = pieces.size();
+    return ::sendmsg(fd, &message, kFlags);
+}
+
 } // namespace
 
 Sender::Sender(soft::Endpoint& endpoint, const LinkParameters& parameters)
     : endpoint_(endpoint), domain_(endpoint.domain()), dat_peer_(parameters.dat_peer),
-      crc_(parameters.crc), ord_(parameters.ord), held_(parameters.hold),
+      crc_(parameters.crc), ord_(parameters.ord), ird_(parameters.ird), held_(parameters.hold),
       confirm_next_(endpoint.core().requests().next()),
       reads_(std::max<std::uint16_t>(parameters.ord, 1)),
       sink_key_(static_cast<std::uint32_t>(soft::random_bits())),
@@ -106,9 +118,11 @@ void Sender::confirmed(std::uint32_t count) {
 
 Sender::Result Sender::push(int fd) {
     if (held_) {
+        carry_out_binds();
         return Result::done;
     }
     for (;;) {
+        carry_out_binds();
         if (!rest_.empty()) {
             if (const Result result = write_rest(fd); result != Result::done) {
                 return result;
@@ -175,7 +189,22 @@ bool Sender::request_ready(const Cursor& at) {
     if ((soft::is_answered(request.op) || at.tail == Tail::read) && reads >= ord_) {
         return false;
     }
-    return !request.fence || at.offset > 0 || at.tail != Tail::none || reads == 0;
+    return request.op != soft::OpCode::bind && !is_fenced(at);
+}
+
+bool Sender::is_fenced(const Cursor& at) const {
+    return endpoint_.request(at.seq).fence && at.offset == 0 && at.tail == Tail::none &&
+           at.read_tail != read_head_;
+}
+
+// Those whose turn it is: what was posted before is with the kernel, and nothing behind
+// is in a frame (RMR-4).
+void Sender::carry_out_binds() {
+    while (cursor_.seq != endpoint_.core().requests().next() &&
+           endpoint_.request(cursor_.seq).op == soft::OpCode::bind && !is_fenced(cursor_)) {
+        endpoint_.request(cursor_.seq).ordinal = cursor_.ordinal;
+        endpoint_.carry_out_bind(cursor_.seq++);
+    }
 }
 
 // U-61, of a send or write: a peer that is not `dat` sends no acknowledgements. That
@@ -251,10 +280,7 @@ std::vector<std::byte> Sender::take_rest() {
 }
 
 Sender::Result Sender::write_batch(int fd, Batch& batch) {
-    msghdr message{};
-    message.msg_iov = batch.vectors.data();
-    message.msg_iovlen = batch.vector_count;
-    const ssize_t n = ::sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t n = hand_over(fd, {batch.vectors.data(), batch.vector_count});
     if (n < 0) {
         error_ = errno;
         return passes(error_) ? Result::blocked : Result::dead;

@@ -70,7 +70,7 @@ class Sender {
 
     // A read request came in: its response is queued. False: more than were agreed.
     bool respond(const ReadRequest& request);
-    bool can_respond() const { return response_tail_ - cursor_.response < responses_.size(); }
+    bool can_respond() const { return response_tail_ - cursor_.response < ird_; }
     // Likewise of an atomic, which has been carried out.
     bool respond(const AtomicResponse& response);
 
@@ -123,8 +123,9 @@ class Sender {
         bool ack_due = false;
         bool responses_turn = false;
     };
+    // Not initialized: most frames of a batch are never used.
     struct Frame {
-        Frame() {} // not initialized: most frames of a batch are never used
+        Frame() {}
         std::size_t end; // offset behind it in the batch
         union {
             Cursor after;
@@ -164,6 +165,8 @@ class Sender {
     }
     bool frame_next(Cursor& at, Batch& batch);
     bool request_ready(const Cursor& at);
+    bool is_fenced(const Cursor& at) const;
+    void carry_out_binds();
     void frame_request(Cursor& at, Batch& batch);
     void frame_send(Cursor& at, Batch& batch, const soft::Request& request);
     void frame_write(Cursor& at, Batch& batch, const soft::Request& request);
@@ -190,6 +193,7 @@ class Sender {
     const bool dat_peer_;
     const bool crc_;
     const std::uint16_t ord_;
+    const std::uint16_t ird_;
     bool held_;
     bool ended_ = false; // a Terminate is the last frame
     std::size_t max_payload_tagged_ = 0;

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// See window.h; and the request of an endpoint that binds one. May include: ofi, libfabric.
+#include "ofi/window.h"
+
+#include "base/log.h"
+#include "ofi/domain.h"
+#include "ofi/errors.h"
+#include "ofi/mr.h"
+#include "ofi/no_op.h"
+#include "ofi/post.h"
+
+#include <cstring>
+#include <memory>
+
+namespace dat::ofi {
+namespace {
+
+class MemoryWindow final : public fid_mr {
+  public:
+    MemoryWindow(Domain& domain, ZoneHandle zone, void* context);
+    ~MemoryWindow() {
+        {
+            const soft::GateCaller in(domain.gate());
+            domain.soft().regions().close(window);
+        }
+        domain.users.remove();
+    }
+
+    Domain& domain;
+    const ZoneHandle zone;
+    soft::Window window; // guarded by the gate
+};
+
+int close(fid_t f) {
+    delete &object_of<MemoryWindow, fid_mr>(f);
+    return 0;
+}
+
+fi_ops g_fid_ops = {
+    .size = sizeof(fi_ops),
+    .close = close,
+    .bind = DAT_NOT_OFFERED(fi_ops, bind),
+    .control = DAT_NOT_OFFERED(fi_ops, control),
+    .ops_open = DAT_NOT_OFFERED(fi_ops, ops_open),
+    .tostr = DAT_NOT_OFFERED(fi_ops, tostr),
+    .ops_set = DAT_NOT_OFFERED(fi_ops, ops_set),
+};
+
+MemoryWindow::MemoryWindow(Domain& d, ZoneHandle z, void* context)
+    : domain(d), zone(std::move(z)), window(key, FI_KEY_NOTAVAIL) {
+    fid.fclass = FI_CLASS_MR;
+    fid.context = context;
+    fid.ops = &g_fid_ops;
+    mem_desc = nullptr;
+    domain.users.add();
+}
+
+// nullptr: it is no window of this provider.
+MemoryWindow* window_of(fid_mr* f) {
+    return f && f->fid.ops == &g_fid_ops ? static_cast<MemoryWindow*>(f) : nullptr;
+}
+
+int open_window(fid_domain* f, const std::uint8_t* key, std::size_t size, fid_mr** window,
+                void* context) {
+    return no_throw([&] {
+        Domain& domain = domain_of(f);
+        ZoneHandle zone = domain.zone("window()", key, size);
+        if (!zone) {
+            return -FI_EINVAL;
+        }
+        *window = new MemoryWindow(domain, std::move(zone), context);
+        return 0;
+    });
+}
+
+constexpr std::uint64_t kRights = FI_REMOTE_READ | FI_REMOTE_WRITE | FI_DAT_INVALIDATE;
+constexpr std::uint64_t kFlags = FI_COMPLETION | FI_FENCE | FI_MORE | FI_DAT_ZERO_BASED;
+
+int refuse(int rc, const char* why) {
+    DAT_WARN(ep_data, "bind_window(): %s", why);
+    return rc;
+}
+
+// The window as the table keeps it. 0 or -FI_E*. Under the gate.
+int describe(const fi_dat_bind& bind, const MemoryWindow& window, const soft::Endpoint& endpoint,
+             soft::Region& region) {
+    if (window.zone.get() != endpoint.zone()) {
+        return refuse(-FI_EACCES, "the window is of another protection zone than the endpoint");
+    }
+    if (bind.len == 0) {
+        return 0; // RMR-7
+    }
+    const soft::Region* whole = region_of(bind.mr, window.domain);
+    if (!whole) {
+        return refuse(-FI_EINVAL, "mr is no memory region of the endpoint's domain");
+    }
+    if (whole->zone != window.zone.get()) {
+        return refuse(-FI_EACCES, "the region is of another protection zone than the window");
+    }
+    region.base = static_cast<std::byte*>(bind.addr);
+    region.length = bind.len;
+    const auto offset = static_cast<std::uint64_t>(region.base - whole->base);
+    if (region.base < whole->base || offset > whole->length ||
+        region.length > whole->length - offset) {
+        DAT_WARN(ep_data, "bind_window(): %zu bytes at %p are not all in the region, %llu at %p",
+                 bind.len, bind.addr, static_cast<unsigned long long>(whole->length),
+                 static_cast<void*>(whole->base));
+        return -FI_EINVAL;
+    }
+    const bool by_address =
+        window.domain.virtual_addresses() && (bind.flags & FI_DAT_ZERO_BASED) == 0;
+    region.address = by_address ? reinterpret_cast<std::uintptr_t>(bind.addr) : 0;
+    region.zone = whole->zone;
+    region.access = static_cast<std::uint8_t>(
+        ((bind.access & FI_REMOTE_READ) != 0 ? soft::kRemoteRead : 0) |
+        ((bind.access & FI_REMOTE_WRITE) != 0 ? soft::kRemoteWrite : 0) |
+        ((bind.access & FI_DAT_INVALIDATE) != 0 ? soft::kRemoteInvalidate : 0));
+    return 0;
+}
+
+void fill(soft::Request& request, const fi_dat_bind& bind, std::uint32_t key, bool reported) {
+    request = soft::Request{};
+    request.context = bind.context;
+    request.completion_flags = FI_DAT_BIND;
+    request.remote_key = key;
+    request.op = soft::OpCode::bind;
+    request.level = soft::Level::taken;
+    request.fence = (bind.flags & FI_FENCE) != 0;
+    request.signaled = reported;
+}
+
+} // namespace
+
+int Endpoint::bind_window(const fi_dat_bind& bind, std::uint64_t& key) {
+    MemoryWindow* window = window_of(bind.window);
+    if (!window || &window->domain != &domain_) {
+        return refuse(-FI_EINVAL, "window is none of the endpoint's domain");
+    }
+    if ((bind.access & ~kRights) != 0 || (bind.flags & ~kFlags) != 0) {
+        DAT_WARN(ep_data,
+                 "bind_window(): access = 0x%llx, flags = 0x%llx: other bits than 0x%llx "
+                 "and 0x%llx",
+                 static_cast<unsigned long long>(bind.access),
+                 static_cast<unsigned long long>(bind.flags),
+                 static_cast<unsigned long long>(kRights), static_cast<unsigned long long>(kFlags));
+        return -FI_EINVAL;
+    }
+    const soft::GateCaller in(gate());
+    soft::MrTable& table = domain_.soft().regions();
+    soft::Region region;
+    if (const int rc = describe(bind, *window, soft_, region)) {
+        return rc;
+    }
+    if (!enabled_) {
+        log_not_enabled();
+        return -FI_EOPBADSTATE;
+    }
+    const std::uint32_t prepared = table.prepare(
+        window->window, region, bind.len > 0 ? static_cast<std::uint32_t>(bind.mr->key) : 0);
+    const core::PostVerdict verdict = Unlinked::post(
+        soft_, (bind.flags & FI_MORE) != 0, [&](soft::Request& request, std::uint64_t) {
+            fill(request, bind, prepared, tx_reported(bind.flags));
+        });
+    if (verdict != core::PostVerdict::posted && verdict != core::PostVerdict::flushed) {
+        table.spoil(prepared);
+        return verdict == core::PostVerdict::full ? -FI_EAGAIN
+                                                  : refuse_state("bind_window()", *this);
+    }
+    key = bind.len > 0 ? prepared : FI_KEY_NOTAVAIL;
+    return 0;
+}
+
+fi_dat_ops_domain dat_domain_ops = {
+    .size = sizeof(fi_dat_ops_domain),
+    .window = open_window,
+};
+
+} // namespace dat::ofi

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// See raw_side.h. May include: test/bench, std, POSIX sockets.
+#include "raw_side.h"
+
+#include "bench.h"
+
+#include <algorithm>
+#include <arpa/inet.h>
+#include <cerrno>
+#include <cstring>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <utility>
+
+namespace dat::bench {
+namespace {
+
+constexpr std::size_t kReadAtOnce = 128 * 1024; // as much as the provider reads
+
+sockaddr_in loopback(std::uint16_t port) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    return address;
+}
+
+int made(int fd, const char* call) {
+    if (fd < 0) {
+        die("%s: %s", call, std::strerror(errno));
+    }
+    return fd;
+}
+
+void wait_for(int fd, short events) {
+    pollfd waiting{fd, events, 0};
+    if (!comes([&] { return ::poll(&waiting, 1, 0) == 1; })) {
+        die("a socket waited in vain");
+    }
+}
+
+} // namespace
+
+RawSide::RawSide(std::size_t size)
+    : size_(size), out_(std::max<std::size_t>(size, 1)), in_(std::max(size, kReadAtOnce)) {}
+
+RawSide::~RawSide() {
+    while (!connections_.empty()) {
+        end();
+    }
+    if (listener_ >= 0) {
+        ::close(listener_);
+    }
+}
+
+std::uint16_t RawSide::listen() {
+    listener_ = made(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), "socket");
+    sockaddr_in address = loopback(0);
+    socklen_t size = sizeof address;
+    made(::bind(listener_, reinterpret_cast<sockaddr*>(&address), size), "bind");
+    made(::listen(listener_, SOMAXCONN), "listen");
+    made(::getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size), "getsockname");
+    return ntohs(address.sin_port);
+}
+
+void RawSide::add(int fd) {
+    const int on = 1;
+    made(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on), "setsockopt");
+    connections_.push_back({.fd = fd});
+}
+
+void RawSide::accept() {
+    wait_for(listener_, POLLIN);
+    add(made(::accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC), "accept"));
+}
+
+void RawSide::connect(std::uint16_t port) {
+    const int fd = made(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), "socket");
+    const sockaddr_in address = loopback(port);
+    if (::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 &&
+        errno != EINPROGRESS) {
+        die("connect: %s", std::strerror(errno));
+    }
+    wait_for(fd, POLLOUT);
+    add(fd);
+}
+
+void RawSide::end() {
+    ::close(connections_.back().fd);
+    connections_.pop_back();
+}
+
+void RawSide::ended() {
+    char byte;
+    wait_for(connections_.back().fd, POLLIN);
+    if (::recv(connections_.back().fd, &byte, 1, 0) != 0) {
+        die("the peer did not end the connection");
+    }
+    end();
+}
+
+// What is left of a message that the socket took in part. False: still some.
+bool RawSide::flush(Connection& c) {
+    while (c.left > 0) {
+        const ssize_t n =
+            ::send(c.fd, out_.data() + (size_ - c.left), c.left, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n < 0) {
+            if (errno != EAGAIN && errno != EINTR) {
+                die("send: %s", std::strerror(errno));
+            }
+            return false;
+        }
+        c.left -= static_cast<std::size_t>(n);
+    }
+    ++c.sent;
+    return true;
+}
+
+// True: the socket has at least begun with it.
+bool RawSide::send(std::size_t connection) {
+    Connection& c = connections_[connection];
+    if (c.left > 0) {
+        return false;
+    }
+    c.left = size_;
+    if (!flush(c) && c.left == size_) {
+        c.left = 0;
+        return false;
+    }
+    return true;
+}
+
+Done RawSide::poll(std::size_t connection) {
+    Connection& c = connections_[connection];
+    if (c.left > 0) {
+        flush(c);
+    }
+    Done done;
+    done.sent = std::exchange(c.sent, 0);
+    const bool small = size_ < kReadAtOnce;
+    const ssize_t n = ::recv(c.fd, in_.data() + (small ? 0 : c.arrived),
+                             small ? in_.size() : size_ - c.arrived, 0);
+    if (n > 0) {
+        c.arrived += static_cast<std::size_t>(n);
+        done.received = c.arrived / size_;
+        c.arrived %= size_;
+    } else if (n == 0 && done.sent == 0) { // behind the last message the peer may end
+        die("recv: the peer has ended");
+    } else if (n < 0 && errno != EAGAIN && errno != EINTR) {
+        die("recv: %s", std::strerror(errno));
+    }
+    return done;
+}
+
+} // namespace dat::bench

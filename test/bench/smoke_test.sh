@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#
+# Everything that the benchmark measures runs, and either side counts as many
+# operations as it should. How long it takes is of no matter.
+set -u
+build=${DAT_BUILDDIR:-.}
+export FI_PROVIDER_PATH=$build/.libs
+
+"$build/test/bench/bench" --smoke
