@@ -51,13 +51,26 @@ start() { # output command...
     pids+=($!)
 }
 
-# Is someone listening on TCP port $1? Asked of the kernel, not by connecting:
-# fi_pingpong's server takes one connection only.
-listening() {
+# Is TCP port $1 in use here, in state $2 (0A is listening) or, without it, in any?
+# Asked of the kernel, not by connecting: fi_pingpong's server takes one
+# connection only.
+in_use() {
     local files=(/proc/net/tcp)
     [ ! -r /proc/net/tcp6 ] || files+=(/proc/net/tcp6)
-    awk -v port="$(printf ':%04X$' "$1")" '$2 ~ port && $4 == "0A" {found = 1}
-        END {exit !found}' "${files[@]}"
+    awk -v port="$(printf ':%04X$' "$1")" -v state="${2:-}" \
+        '$2 ~ port && (state == "" || $4 == state) {found = 1} END {exit !found}' "${files[@]}"
+}
+
+# Prints a TCP port that nobody uses, below those that the kernel gives to
+# outgoing connections: one of those, even where it has ended (TIME_WAIT), is
+# refused to fi_pingpong's server.
+free_port() {
+    local first port
+    read -r first _ </proc/sys/net/ipv4/ip_local_port_range
+    [ "$first" -gt 12000 ] || first=32768
+    port=$((first - 1 - RANDOM % 8192))
+    while in_use "$port"; do port=$((port - 1)); done
+    echo "$port"
 }
 
 # The result rows of fi_pingpong in file $1 whose messages were all acknowledged.
@@ -67,14 +80,14 @@ rows() {
 }
 
 run_pingpong() {
-    local port=47592 server client status=0 sizes
+    local port server client status=0 sizes
     local options=(-p "$provider" -e msg -c -I "$iterations" -S all)
-    while listening "$port"; do port=$((port + 1)); done
+    port=$(free_port)
 
     echo "== fi_pingpong: two processes, provider $provider, all sizes, 127.0.0.1"
     start "$scratch/server" fi_pingpong "${options[@]}" -B "$port"
     server=${pids[-1]}
-    while ! listening "$port"; do
+    while ! in_use "$port" 0A; do
         if ! kill -0 "$server" 2>/dev/null; then
             cat "$scratch/server"
             echo '== fi_pingpong: FAILED: the server ended before it was listening'
