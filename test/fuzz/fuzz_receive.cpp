@@ -335,13 +335,13 @@ void World::post_receive(std::size_t size, bool multi) {
         r.signaled = true;
         r.multi = multi;
         r.iov_count = 1;
-        r.iov[0] = {body.data(), body.size()};
+        r.iov = {body.data(), body.size()};
     };
     bool posted = true;
     if (shared_) {
         posted = !shared_->full();
         if (posted) {
-            shared_->post(fill);
+            shared_->post([&](dat::soft::Receive& r, dat::soft::Iov*) { fill(r); });
         }
     } else {
         const PostVerdict verdict = dat::soft::post_receive(

@@ -80,7 +80,7 @@ struct Side final : dat::soft::EndpointOwner {
             r.capacity = into.size();
             r.signaled = true;
             r.iov_count = 1;
-            r.iov[0] = {into.data(), into.size()};
+            r.iov = {into.data(), into.size()};
         });
     }
 
@@ -93,7 +93,7 @@ struct Side final : dat::soft::EndpointOwner {
         r.level = dat::soft::Level::placed;
         r.signaled = true;
         r.iov_count = 1;
-        r.iov[0] = {const_cast<std::byte*>(data.data()), data.size()};
+        r.iov = {const_cast<std::byte*>(data.data()), data.size()};
     }
 
     template <class L>

@@ -53,7 +53,7 @@ Test(soft_receives, for_several__are_not_used_up_by_writes_with_data, .timeout =
         r.capacity = room.size();
         r.signaled = r.multi = true;
         r.iov_count = 1;
-        r.iov[0] = {room.data(), room.size()};
+        r.iov = {room.data(), room.size()};
     });
     w.put(send_segment(1, wire::filled(8, 1)));
     w.put(tagged(0, key, 0, wire::filled(4096, 2)));

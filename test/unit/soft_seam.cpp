@@ -69,7 +69,7 @@ class InProcessLink final : public dat::soft::Link {
         if (r.op == dat::soft::OpCode::write) {
             const auto target = own_.domain().regions().find(
                 r.remote_key, r.remote_address, r.length, dat::soft::kRemoteWrite, own_.zone());
-            std::memcpy(target.at, r.iov[0].base, r.length);
+            std::memcpy(target.at, r.iov.base, r.length);
             return true;
         }
         dat::soft::Endpoint& to = peer_->own_;
@@ -78,7 +78,7 @@ class InProcessLink final : public dat::soft::Link {
             return false;
         }
         const std::uint64_t match = to.match_receive();
-        std::memcpy(to.receive(match).iov[0].base, r.iov[0].base, r.length);
+        std::memcpy(to.receive(match).iov.base, r.iov.base, r.length);
         to.complete_receive(match, DtoStatus::success, r.length);
         return true;
     }

@@ -85,8 +85,8 @@ ssize_t post_receive(const char* call, fid_ep* f, const iovec* iov, std::size_t 
     const soft::GateCaller in(ep.gate());
     const bool reported = ep.rx_reported(flags);
     const core::PostVerdict verdict =
-        soft::post_receive(ep.soft(), [&](soft::Receive& receive, std::uint64_t) {
-            fill(receive, iov, count, context, reported, multi);
+        soft::post_receive(ep.soft(), [&](soft::Receive& receive, std::uint64_t seq) {
+            fill(receive, ep.soft().receive_aside(seq), iov, count, context, reported, multi);
             receive.completion_flags |= flags & FI_DAT_UNSIGNALLED;
             receive.posted_flags = receive.completion_flags;
         });

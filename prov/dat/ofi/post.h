@@ -108,27 +108,34 @@ inline void copy_inline(soft::Request& request, std::byte* area, const Post& pos
             at += post.iov[i].iov_len;
         }
     }
-    request.iov[0] = {area, post.length};
+    request.iov = {area, post.length};
     request.iov_count = 1;
 }
 
-inline void fill(soft::Receive& receive, const iovec* iov, std::size_t count, void* context,
-                 bool reported, bool multi) {
+// `aside`: the slot's room for several segments, here and below.
+template <class Slot>
+void fill_segments(Slot& slot, soft::Iov* aside, const iovec* iov, std::size_t count) {
+    soft::Iov* to = soft::set_segments(slot, count, aside);
+    for (std::size_t i = 0; i < count; ++i) {
+        to[i] = {static_cast<std::byte*>(iov[i].iov_base), iov[i].iov_len};
+    }
+}
+
+inline void fill(soft::Receive& receive, soft::Iov* aside, const iovec* iov, std::size_t count,
+                 void* context, bool reported, bool multi) {
     receive.context = context;
     receive.completion_flags = receive.posted_flags = FI_RECV | FI_MSG;
     receive.capacity = total(iov, count);
-    receive.iov_count = static_cast<std::uint8_t>(count);
     receive.signaled = reported;
     receive.multi = multi;
     receive.length = 0;
     receive.data = 0;
     receive.overflow = 0;
-    for (std::size_t i = 0; i < count; ++i) {
-        receive.iov[i] = {static_cast<std::byte*>(iov[i].iov_base), iov[i].iov_len};
-    }
+    fill_segments(receive, aside, iov, count);
 }
 
-inline void fill(soft::Request& request, std::byte* area, const Post& post, bool reported) {
+inline void fill(soft::Request& request, std::byte* area, soft::Iov* aside, const Post& post,
+                 bool reported) {
     request.context = post.context;
     request.completion_flags = post.completion_flags | (post.flags & FI_DAT_UNSIGNALLED);
     request.length = post.length;
@@ -151,10 +158,7 @@ inline void fill(soft::Request& request, std::byte* area, const Post& post, bool
         copy_inline(request, area, post);
         return;
     }
-    request.iov_count = static_cast<std::uint8_t>(post.count);
-    for (std::size_t i = 0; i < post.count; ++i) {
-        request.iov[i] = {static_cast<std::byte*>(post.iov[i].iov_base), post.iov[i].iov_len};
-    }
+    fill_segments(request, aside, post.iov, post.count);
 }
 
 // What not every peer serves: data and atomics are for `dat` peers; a peer may serve
@@ -201,7 +205,7 @@ template <class Path> ssize_t submit(const char* call, fid_ep* f, const Post& po
     }
     const core::PostVerdict verdict = Path::post(
         endpoint, (post.flags & FI_MORE) != 0, [&](soft::Request& request, std::uint64_t seq) {
-            fill(request, endpoint.inline_area(seq), post, reported);
+            fill(request, endpoint.inline_area(seq), endpoint.request_aside(seq), post, reported);
         });
     if (verdict == core::PostVerdict::refused) [[unlikely]] {
         return refuse_state(call, ep);

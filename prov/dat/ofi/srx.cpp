@@ -28,8 +28,9 @@ ssize_t post(const char* call, fid_ep* f, const iovec* iov, std::size_t count, v
         return -FI_EAGAIN;
     }
     // Whose queue reports it, and whether it does so selectively, is not known yet.
-    srx.receives().post(
-        [&](soft::Receive& receive) { fill(receive, iov, count, context, true, false); });
+    srx.receives().post([&](soft::Receive& receive, soft::Iov* aside) {
+        fill(receive, aside, iov, count, context, true, false);
+    });
     return 0;
 }
 

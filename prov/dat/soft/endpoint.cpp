@@ -26,12 +26,16 @@ Endpoint::Endpoint(Domain& domain, EndpointOwner& owner, const Limits& limits, c
 
 Endpoint::Slots::Slots(std::size_t request_count, std::size_t receive_count)
     : memory(std::make_unique_for_overwrite<std::byte[]>(
-          request_count * (sizeof(Request) + kInjectSize) + receive_count * sizeof(Receive))),
+          request_count * (sizeof(Request) + sizeof(Iov) * kMaxIov + kInjectSize) +
+          receive_count * (sizeof(Receive) + sizeof(Iov) * kMaxIov))),
       requests(reinterpret_cast<Request*>(memory.get())),
       receives(reinterpret_cast<Receive*>(requests + request_count)),
-      inline_areas(reinterpret_cast<std::byte*>(receives + receive_count)) {
+      request_segments(reinterpret_cast<Iov*>(receives + receive_count)),
+      receive_segments(request_segments + request_count * kMaxIov),
+      inline_areas(reinterpret_cast<std::byte*>(receive_segments + receive_count * kMaxIov)) {
     static_assert(std::is_trivial_v<Request> && std::is_trivial_v<Receive>);
     static_assert(sizeof(Request) % alignof(Receive) == 0);
+    static_assert(sizeof(Receive) % alignof(Iov) == 0);
 }
 
 Endpoint::~Endpoint() { assert(!link_ && !handshake_ && !armed()); }
@@ -120,7 +124,8 @@ bool Endpoint::resize(const Limits& limits) {
     }
     Slots slots(requests.slots(), receives.slots());
     for (std::uint64_t seq = receives.first(); seq != receives.next(); ++seq) {
-        slots.receives[receives.slot(seq)] = receive(seq);
+        const std::size_t slot = receives.slot(seq);
+        move_receive(receive(seq), slots.receives[slot], slots.receive_segments + slot * kMaxIov);
     }
     core_.requests() = std::move(requests);
     core_.receives() = std::move(receives);
@@ -237,15 +242,15 @@ std::uint64_t Endpoint::flags_of(std::uint8_t how) const {
 // messages come one after the other.
 bool Endpoint::goes_on(std::uint64_t seq, std::size_t used) {
     Receive& r = receive(seq);
-    const std::uint64_t left = r.iov[0].length - used;
+    const std::uint64_t left = r.iov.length - used;
     if (left < min_multi_ || left == 0) {
         r.completion_flags |= arrival_flags_.released;
         return false;
     }
     report(r, DtoStatus::success);
     r.completion_flags = r.posted_flags;
-    r.iov[0].base += used;
-    r.iov[0].length = r.capacity = left;
+    r.iov.base += used;
+    r.iov.length = r.capacity = left;
     match_next_ = seq;
     return true;
 }
@@ -281,7 +286,7 @@ std::uint64_t Endpoint::match_shared() {
     std::uint64_t seq = 0;
     [[maybe_unused]] const core::PostVerdict verdict = core_.post_receive(seq);
     assert(verdict == core::PostVerdict::posted); // the state lets messages in
-    receive(seq) = shared_->take();
+    move_receive(shared_->take(), receive(seq), receive_aside(seq));
     match_next_ = seq + 1;
     if (core_.receives().outstanding() > watermark_) [[unlikely]] {
         // The link is in the middle of a message: not from here.
@@ -433,7 +438,8 @@ void Endpoint::report(const Receive& r, DtoStatus status) {
     if ((r.signaled || !success) && receive_cq_) {
         const std::uint64_t released = r.multi && !success ? arrival_flags_.released : 0;
         receive_cq_->push({r.context, r.completion_flags | released, success ? r.length : 0,
-                           r.iov_count > 0 ? r.iov[0].base : nullptr, r.data, r.overflow, status});
+                           r.iov_count > 0 ? r.segments()[0].base : nullptr, r.data, r.overflow,
+                           status});
     }
 }
 

@@ -15,7 +15,7 @@
 #include "soft/link.h"
 #include "soft/reactor.h"
 
-#include <array>
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -60,6 +60,25 @@ struct AtomicOperands {
     std::uint64_t compare_mask;
 };
 
+// The only segment of an operation stands in its slot. Several lie aside, in memory
+// that belongs to the slot and that most slots never touch; the slot's `iov` says
+// where.
+template <class Slot> std::span<const Iov> segments_of(const Slot& slot) {
+    return {slot.iov_count > 1 ? reinterpret_cast<const Iov*>(slot.iov.base) : &slot.iov,
+            slot.iov_count};
+}
+
+// Announces `count` segments; they are to be written where this returns. `aside`: the
+// slot's room for kMaxIov.
+template <class Slot> Iov* set_segments(Slot& slot, std::size_t count, Iov* aside) {
+    slot.iov_count = static_cast<std::uint8_t>(count);
+    if (count <= 1) [[likely]] {
+        return &slot.iov;
+    }
+    slot.iov = {reinterpret_cast<std::byte*>(aside), 0};
+    return aside;
+}
+
 // When a request is complete (U-61).
 enum class Level : std::uint8_t {
     taken,     // the kernel has its bytes
@@ -84,9 +103,11 @@ struct Request {
     bool fence;     // DTO-24
     bool signaled;  // a success is reported (DTO-21)
     bool silent;    // nothing is ever reported (fi_inject)
-    bool inlined;   // the payload was copied: iov[0] is in the inline area
+    bool inlined;   // the payload was copied: iov is in the inline area
     bool has_data;  // of a send or write
-    std::array<Iov, kMaxIov> iov;
+    Iov iov;        // as set_segments() left it
+
+    std::span<const Iov> segments() const { return segments_of(*this); }
 };
 
 // A posted receive in its slot.
@@ -98,12 +119,21 @@ struct Receive {
     std::uint8_t iov_count;
     bool signaled; // a success is reported
     bool multi;    // serves several messages, one behind the other; one segment
-    std::array<Iov, kMaxIov> iov;
+    Iov iov;       // as set_segments() left it
     // What came of it, set by complete_receive().
     std::uint64_t length;
     std::uint64_t data;
     std::uint64_t overflow;
+
+    std::span<const Iov> segments() const { return segments_of(*this); }
 };
+
+// Moves a receive to another slot, whose room for segments is `aside`.
+inline void move_receive(const Receive& from, Receive& to, Iov* aside) {
+    to = from;
+    const auto segments = from.segments();
+    std::copy(segments.begin(), segments.end(), set_segments(to, segments.size(), aside));
+}
 
 // How something arrived; a bit set, from the link.
 enum Arrived : std::uint8_t {
@@ -231,6 +261,13 @@ class Endpoint : private Timer {
     // completion is flushed, and those behind it are not affected. False: there is
     // none.
     bool cancel_receive(const void* context);
+    // Room for the segments of an operation that has several.
+    Iov* request_aside(std::uint64_t seq) {
+        return slots_.request_segments + std::size_t{core_.requests().slot(seq)} * kMaxIov;
+    }
+    Iov* receive_aside(std::uint64_t seq) {
+        return slots_.receive_segments + std::size_t{core_.receives().slot(seq)} * kMaxIov;
+    }
     Request& request(std::uint64_t seq) { return slots_.requests[core_.requests().slot(seq)]; }
     Receive& receive(std::uint64_t seq) { return slots_.receives[core_.receives().slot(seq)]; }
     // kInjectSize bytes that belong to a request's slot.
@@ -322,13 +359,15 @@ class Endpoint : private Timer {
     EndpointOwner& owner_;
     const void* zone_;
     core::Endpoint core_;
-    // The slots of both directions and the inline areas, in one piece and not
-    // initialized: memory that is never used is never touched.
+    // The slots of both directions, their segments aside, and the inline areas, in one
+    // piece and not initialized: memory that is never used is never touched.
     struct Slots {
         Slots(std::size_t request_count, std::size_t receive_count);
         std::unique_ptr<std::byte[]> memory;
         Request* requests;
         Receive* receives;
+        Iov* request_segments;
+        Iov* receive_segments;
         std::byte* inline_areas;
     };
     Slots slots_;

@@ -24,7 +24,7 @@ bool SharedReceives::cancel(const void* context) {
         return false;
     }
     for (; at + 1 != tail_; ++at) {
-        receives_[at & mask_] = receives_[(at + 1) & mask_];
+        move_receive(receives_[(at + 1) & mask_], receives_[at & mask_], aside(at));
     }
     --tail_;
     return true;

@@ -31,7 +31,8 @@ class SharedReceives {
     // At most `limit` receives wait at once; limit >= 1. Throws std::bad_alloc.
     explicit SharedReceives(std::uint32_t limit)
         : limit_(limit), mask_(std::bit_ceil(limit) - 1),
-          receives_(std::make_unique_for_overwrite<Receive[]>(std::size_t{mask_} + 1)) {}
+          receives_(std::make_unique_for_overwrite<Receive[]>(std::size_t{mask_} + 1)),
+          segments_(std::make_unique_for_overwrite<Iov[]>((std::size_t{mask_} + 1) * kMaxIov)) {}
     SharedReceives(const SharedReceives&) = delete;
     SharedReceives& operator=(const SharedReceives&) = delete;
 
@@ -40,16 +41,17 @@ class SharedReceives {
     std::uint32_t waiting() const { return static_cast<std::uint32_t>(tail_ - head_); }
     std::uint32_t limit() const { return limit_; }
 
-    // `fill(receive)` writes every member of a slot that posts set. Then messages that
-    // wait for a receive take it. Precondition: !full().
+    // `fill(receive, aside)` writes every member of a slot that posts set; `aside` is
+    // room for its segments. Then messages that wait for a receive take it.
+    // Precondition: !full().
     template <class Fill> void post(Fill&& fill) {
-        fill(receives_[tail_ & mask_]);
+        fill(receives_[tail_ & mask_], aside(tail_));
         ++tail_;
         if (!starved_.empty()) [[unlikely]] {
             feed();
         }
     }
-    // The oldest. Precondition: !empty().
+    // The oldest; valid until the next call. Precondition: !empty().
     const Receive& take() {
         const Receive& oldest = receives_[head_++ & mask_];
         if (waiting() < low_) [[unlikely]] {
@@ -71,6 +73,7 @@ class SharedReceives {
     void forget(Endpoint& endpoint) { std::erase(starved_, &endpoint); }
 
   private:
+    Iov* aside(std::uint64_t at) { return segments_.get() + (at & mask_) * kMaxIov; }
     void feed();
     void look_low() {
         if (waiting() < low_) {
@@ -82,6 +85,7 @@ class SharedReceives {
     const std::uint32_t limit_;
     const std::uint32_t mask_;
     std::unique_ptr<Receive[]> receives_;
+    std::unique_ptr<Iov[]> segments_; // of those that have several
     std::uint64_t head_ = 0;
     std::uint64_t tail_ = 0;
     std::uint32_t low_ = 0; // not 0: fewer are to be told of

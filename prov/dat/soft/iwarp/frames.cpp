@@ -30,8 +30,7 @@ Opcode send_opcode(const soft::Request& request) {
 // Finishes the frame whose header of `header_size` bytes stands at `header`, at the
 // front of the batch's scratch: the payload is bytes [skip, skip + size) of `iov`.
 void Sender::add_payload(Batch& batch, std::byte* header, std::size_t header_size,
-                         const soft::Iov* iov, std::size_t count, std::uint64_t skip,
-                         std::size_t size) {
+                         std::span<const soft::Iov> iov, std::uint64_t skip, std::size_t size) {
     const bool copy = size <= kCopyLimit;
     std::byte* at = header + header_size;
     std::uint32_t crc = 0;
@@ -40,7 +39,7 @@ void Sender::add_payload(Batch& batch, std::byte* header, std::size_t header_siz
         crc = crc_ ? crc32c(0, {header, header_size}) : 0;
     }
     std::size_t left = size;
-    for (std::size_t i = 0; i < count && left > 0; ++i) {
+    for (std::size_t i = 0; left > 0; ++i) {
         if (skip >= iov[i].length) {
             skip -= iov[i].length;
             continue;
@@ -112,8 +111,7 @@ void Sender::frame_send(Cursor& at, Batch& batch, const soft::Request& request) 
     segment.mo = static_cast<std::uint32_t>(at.offset);
     std::byte* header = batch.scratch;
     write_fpdu_header(header, size, segment);
-    add_payload(batch, header, kFpduUntaggedHeaderSize, request.iov.data(), request.iov_count,
-                at.offset, size);
+    add_payload(batch, header, kFpduUntaggedHeaderSize, request.segments(), at.offset, size);
     if (segment.last) {
         ++at.send_msn;
         ++at.ordinal;
@@ -133,8 +131,7 @@ void Sender::frame_write(Cursor& at, Batch& batch, const soft::Request& request)
     segment.to = request.remote_address + at.offset;
     std::byte* header = batch.scratch;
     write_fpdu_header(header, size, segment);
-    add_payload(batch, header, kFpduTaggedHeaderSize, request.iov.data(), request.iov_count,
-                at.offset, size);
+    add_payload(batch, header, kFpduTaggedHeaderSize, request.segments(), at.offset, size);
     if (segment.last) {
         ++at.ordinal;
     }
@@ -247,7 +244,7 @@ bool Sender::frame_response(Cursor& at, Batch& batch) {
     segment.to = response.sink_to + at.response_offset;
     std::byte* header = batch.scratch;
     write_fpdu_header(header, size, segment);
-    add_payload(batch, header, kFpduTaggedHeaderSize, &source, 1, 0, size);
+    add_payload(batch, header, kFpduTaggedHeaderSize, {&source, 1}, 0, size);
     at.response_offset += static_cast<std::uint32_t>(size);
     if (segment.last) {
         ++at.response;

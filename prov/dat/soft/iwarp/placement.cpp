@@ -54,13 +54,13 @@ bool Receiver::locate(std::uint64_t done) {
     }
     case Opcode::read_response: {
         const soft::Request& read = endpoint_.request(sender_.oldest_read());
-        gather({read.iov.data(), read.iov_count}, response_bytes_ + done, size);
+        gather(read.segments(), response_bytes_ + done, size);
         return true;
     }
     default:
         if (assembling_) {
             const soft::Receive& receive = endpoint_.receive(receive_);
-            gather({receive.iov.data(), receive.iov_count}, received_ + done, size);
+            gather(receive.segments(), received_ + done, size);
         } else {
             target_[0] = {staged_.back().data.data() + received_ + done, size};
             target_count_ = 1;
@@ -302,7 +302,7 @@ bool Receiver::hand_over(Staged& message) {
     }
     target_count_ = 0;
     if (!message.data.empty()) {
-        gather({receive.iov.data(), receive.iov_count}, 0, message.data.size());
+        gather(receive.segments(), 0, message.data.size());
     }
     const std::byte* from = message.data.data();
     for (std::size_t i = 0; i < target_count_; ++i) {

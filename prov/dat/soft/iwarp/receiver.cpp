@@ -291,7 +291,7 @@ bool Receiver::atomic_response(std::span<const std::byte> payload) {
     const std::uint64_t seq = sender_.oldest_read();
     const soft::Request& request = endpoint_.request(seq);
     if (request.iov_count > 0) {
-        std::memcpy(request.iov[0].base, &response.original, sizeof response.original);
+        std::memcpy(request.iov.base, &response.original, sizeof response.original);
     }
     sender_.read_done();
     endpoint_.finish_request(seq, core::DtoStatus::success);

@@ -180,8 +180,8 @@ class Sender {
     bool frame_response(Cursor& at, Batch& batch);
     void frame_ack(Cursor& at, Batch& batch);
     void frame_rtr(Cursor& at, Batch& batch);
-    void add_payload(Batch& batch, std::byte* header, std::size_t header_size, const soft::Iov* iov,
-                     std::size_t count, std::uint64_t skip, std::size_t size);
+    void add_payload(Batch& batch, std::byte* header, std::size_t header_size,
+                     std::span<const soft::Iov> iov, std::uint64_t skip, std::size_t size);
     void step(Cursor& at, const soft::Request& request, std::size_t framed);
     void commit(const Cursor& after);
     void keep_rest(const Batch& batch, std::size_t from, std::size_t to);
