@@ -46,14 +46,8 @@ template <class T, std::size_t PerChunk = 128> class ChunkQueue {
     // Appends; allocates a chunk now and then. Aborts the process by
     // std::bad_alloc where there is no memory left and reserve() was not asked.
     void push(const T& item) {
-        if (!head_) {
-            head_ = std::make_unique<Chunk>();
-            tail_ = head_.get();
-        }
-        if (write_ == PerChunk) {
-            tail_->next = spare_ ? std::move(spare_) : std::make_unique<Chunk>();
-            tail_ = tail_->next.get();
-            write_ = 0;
+        if (!tail_ || write_ == PerChunk) [[unlikely]] {
+            add_chunk();
         }
         tail_->items[write_++] = item;
         ++size_;
@@ -70,12 +64,8 @@ template <class T, std::size_t PerChunk = 128> class ChunkQueue {
         ++read_;
         if (--size_ == 0) {
             read_ = write_ = 0; // a chunk is linked for an item only: head_ is tail_
-        } else if (read_ == PerChunk) {
-            std::unique_ptr<Chunk> done = std::exchange(head_, std::move(head_->next));
-            if (!spare_) {
-                spare_ = std::move(done);
-            }
-            read_ = 0;
+        } else if (read_ == PerChunk) [[unlikely]] {
+            drop_chunk();
         }
     }
 
@@ -105,6 +95,24 @@ template <class T, std::size_t PerChunk = 128> class ChunkQueue {
         T items[PerChunk];
         std::unique_ptr<Chunk> next;
     };
+
+    __attribute__((noinline, cold)) void add_chunk() {
+        if (!head_) {
+            head_ = std::make_unique<Chunk>();
+            tail_ = head_.get();
+            return;
+        }
+        tail_->next = spare_ ? std::move(spare_) : std::make_unique<Chunk>();
+        tail_ = tail_->next.get();
+        write_ = 0;
+    }
+    __attribute__((noinline)) void drop_chunk() {
+        std::unique_ptr<Chunk> done = std::exchange(head_, std::move(head_->next));
+        if (!spare_) {
+            spare_ = std::move(done);
+        }
+        read_ = 0;
+    }
 
     std::unique_ptr<Chunk> head_;
     std::unique_ptr<Chunk> spare_;

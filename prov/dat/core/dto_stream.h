@@ -76,6 +76,16 @@ class DtoStream {
         marks_[slot(seq)] = static_cast<std::uint8_t>(status);
         return true;
     }
+    // finish() and pop() in one, for a success that is the next completion anyway; false,
+    // and nothing changed, where it is not.
+    bool succeed_first(std::uint64_t seq) {
+        if (seq != head_ || head_ == tail_ || failed_ || marks_[slot(seq)] != kPosted)
+            [[unlikely]] {
+            return false;
+        }
+        ++head_;
+        return true;
+    }
     // The owner takes an operation back and reports it by itself: its place in the
     // order is passed over, and what is behind it is not affected (fi_cancel(3); DAT
     // has no such call). False where it is not outstanding or has finished.
@@ -86,6 +96,8 @@ class DtoStream {
         marks_[slot(seq)] = kWithdrawn;
         return true;
     }
+    // pop() has something.
+    bool ready() const { return head_ != tail_ && marks_[slot(head_)] != kPosted; }
     bool finished(std::uint64_t seq) const { return marks_[slot(seq)] != kPosted; }
     // How an outstanding operation finished. Precondition: finished(seq), by finish().
     DtoStatus status(std::uint64_t seq) const { return static_cast<DtoStatus>(marks_[slot(seq)]); }

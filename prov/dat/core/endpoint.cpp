@@ -71,21 +71,4 @@ void Endpoint::flush(Flush what) {
     }
 }
 
-PostVerdict Endpoint::post(Stimulus stimulus, DtoStream& stream, std::uint64_t& seq) {
-    const Verdict verdict =
-        state_ < State::destroyed ? cell(stimulus, state_).verdict : Verdict::refuse;
-    if (verdict == Verdict::refuse) {
-        return PostVerdict::refused;
-    }
-    if (stream.full()) {
-        return PostVerdict::full;
-    }
-    seq = stream.post();
-    if (verdict != Verdict::flush && state_ != State::ending) {
-        return PostVerdict::posted;
-    }
-    stream.finish(seq, DtoStatus::flushed); // FLS-1, EP-25
-    return PostVerdict::flushed;
-}
-
 } // namespace dat::core

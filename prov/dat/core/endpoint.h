@@ -97,7 +97,22 @@ class Endpoint {
   private:
     Outcome apply(Stimulus stimulus);
     void enter(State next); // the one place that writes state_
-    PostVerdict post(Stimulus stimulus, DtoStream& stream, std::uint64_t& seq);
+    PostVerdict post(Stimulus stimulus, DtoStream& stream, std::uint64_t& seq) {
+        const Verdict verdict =
+            state_ < State::destroyed ? cell(stimulus, state_).verdict : Verdict::refuse;
+        if (verdict == Verdict::refuse) [[unlikely]] {
+            return PostVerdict::refused;
+        }
+        if (stream.full()) {
+            return PostVerdict::full;
+        }
+        seq = stream.post();
+        if (verdict != Verdict::flush && state_ != State::ending) [[likely]] {
+            return PostVerdict::posted;
+        }
+        stream.finish(seq, DtoStatus::flushed); // FLS-1, EP-25
+        return PostVerdict::flushed;
+    }
 
     DtoStream requests_;
     DtoStream receives_;

@@ -60,13 +60,15 @@ int CompletionQueue::open() {
 }
 
 template <class Entry> ssize_t CompletionQueue::take(Entry* entries, std::size_t count) {
+    if (front().status != core::DtoStatus::success) [[unlikely]] {
+        return -FI_EAVAIL;
+    }
     std::size_t taken = 0;
     while (taken < count && !empty() && front().status == core::DtoStatus::success) {
         fill(entries[taken++], front());
         pop();
     }
-    const bool error_first = taken == 0 && front().status != core::DtoStatus::success;
-    return error_first ? -FI_EAVAIL : static_cast<ssize_t>(taken);
+    return static_cast<ssize_t>(taken);
 }
 
 // Only the members that libfabric 1.17 knows: a newer program may have room for

@@ -69,6 +69,7 @@ class CompletionQueue final : public fid_cq, public core::CompletionQueue {
         signal_.clear();
         return true;
     }
+    // Precondition: !empty().
     template <class Entry> ssize_t take(Entry* entries, std::size_t count);
     // Progresses; false: fewer than `enough`, and the queue is armed.
     bool filled(std::size_t enough);

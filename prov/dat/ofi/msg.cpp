@@ -72,8 +72,9 @@ int refuse_state(const char* call, Endpoint& ep) {
 
 namespace {
 
-ssize_t post_receive(const char* call, fid_ep* f, const iovec* iov, std::size_t count,
-                     void* context, std::uint64_t flags) {
+[[gnu::always_inline]] inline ssize_t post_receive(const char* call, fid_ep* f, const iovec* iov,
+                                                   std::size_t count, void* context,
+                                                   std::uint64_t flags) {
     Endpoint& ep = ep_of(f);
     if (ep.soft().shared()) [[unlikely]] { // U-33
         return refuse_shared(call);
@@ -84,11 +85,13 @@ ssize_t post_receive(const char* call, fid_ep* f, const iovec* iov, std::size_t 
     }
     const soft::GateCaller in(ep.gate());
     const bool reported = ep.rx_reported(flags);
-    const core::PostVerdict verdict =
-        soft::post_receive(ep.soft(), [&](soft::Receive& receive, std::uint64_t seq) {
+    const core::PostVerdict verdict = soft::post_receive(
+        ep.soft(), [&](soft::Receive & receive, std::uint64_t seq) __attribute__((always_inline)) {
             fill(receive, ep.soft().receive_aside(seq), iov, count, context, reported, multi);
             receive.completion_flags |= flags & FI_DAT_UNSIGNALLED;
-            receive.posted_flags = receive.completion_flags;
+            if (multi) {
+                receive.posted_flags = receive.completion_flags;
+            }
         });
     if (verdict == core::PostVerdict::refused) [[unlikely]] {
         return refuse_state(call, ep);
@@ -122,9 +125,14 @@ template <class Path> struct Sends {
     static ssize_t send(fid_ep* ep, const void* buf, std::size_t len, void*, fi_addr_t,
                         void* context) {
         const iovec iov{const_cast<void*>(buf), len};
-        return submit<Path>(
-            "fi_send()", ep,
-            {soft::OpCode::send, kDone, &iov, 1, len, context, ep_of(ep).tx_flags()});
+        const std::uint64_t flags = ep_of(ep).tx_flags();
+        if ((flags & ~FI_COMPLETION) == 0) [[likely]] {
+            return submit_here<Path>(
+                "fi_send()", ep,
+                {soft::OpCode::send, kDone, &iov, 1, len, context, flags & FI_COMPLETION});
+        }
+        return submit<Path>("fi_send()", ep,
+                            {soft::OpCode::send, kDone, &iov, 1, len, context, flags});
     }
 
     static ssize_t sendv(fid_ep* ep, const iovec* iov, void**, std::size_t count, fi_addr_t,

@@ -30,7 +30,8 @@ template <class L> struct Linked {
         return static_cast<const L*>(endpoint.link());
     }
     template <class Fill>
-    static core::PostVerdict post(soft::Endpoint& endpoint, bool more, Fill&& fill) {
+    [[gnu::always_inline]] static core::PostVerdict post(soft::Endpoint& endpoint, bool more,
+                                                         Fill&& fill) {
         return soft::post_request<L>(endpoint, more, std::forward<Fill>(fill));
     }
 };
@@ -114,28 +115,27 @@ inline void copy_inline(soft::Request& request, std::byte* area, const Post& pos
 
 // `aside`: the slot's room for several segments, here and below.
 template <class Slot>
-void fill_segments(Slot& slot, soft::Iov* aside, const iovec* iov, std::size_t count) {
+[[gnu::always_inline]] inline void fill_segments(Slot& slot, soft::Iov* aside, const iovec* iov,
+                                                 std::size_t count) {
     soft::Iov* to = soft::set_segments(slot, count, aside);
     for (std::size_t i = 0; i < count; ++i) {
         to[i] = {static_cast<std::byte*>(iov[i].iov_base), iov[i].iov_len};
     }
 }
 
-inline void fill(soft::Receive& receive, soft::Iov* aside, const iovec* iov, std::size_t count,
-                 void* context, bool reported, bool multi) {
+[[gnu::always_inline]] inline void fill(soft::Receive& receive, soft::Iov* aside, const iovec* iov,
+                                        std::size_t count, void* context, bool reported,
+                                        bool multi) {
     receive.context = context;
-    receive.completion_flags = receive.posted_flags = FI_RECV | FI_MSG;
+    receive.completion_flags = FI_RECV | FI_MSG;
     receive.capacity = total(iov, count);
     receive.signaled = reported;
     receive.multi = multi;
-    receive.length = 0;
-    receive.data = 0;
-    receive.overflow = 0;
     fill_segments(receive, aside, iov, count);
 }
 
-inline void fill(soft::Request& request, std::byte* area, soft::Iov* aside, const Post& post,
-                 bool reported) {
+[[gnu::always_inline]] inline void fill(soft::Request& request, std::byte* area, soft::Iov* aside,
+                                        const Post& post, bool reported) {
     request.context = post.context;
     request.completion_flags = post.completion_flags | (post.flags & FI_DAT_UNSIGNALLED);
     request.length = post.length;
@@ -164,22 +164,25 @@ inline void fill(soft::Request& request, std::byte* area, soft::Iov* aside, cons
 // What not every peer serves: data and atomics are for `dat` peers; a peer may serve
 // no RDMA reads (RFC 6581 4: IRD 0), and one that is not `dat` cannot confirm a
 // delivery then either (U-61). 0 or -FI_EOPNOTSUPP.
-template <class Path> int check_peer(const char* call, soft::Endpoint& endpoint, const Post& post) {
+template <class Path>
+int check_peer(const char* call, soft::Endpoint& endpoint, soft::OpCode op, std::uint64_t flags) {
     const auto* link = Path::link(endpoint);
     if (!link) {
         return 0; // the state answers
     }
-    if (((post.flags & FI_REMOTE_CQ_DATA) != 0 || soft::is_atomic(post.op)) && !link->dat_peer()) {
+    if (((flags & FI_REMOTE_CQ_DATA) != 0 || soft::is_atomic(op)) && !link->dat_peer()) {
         return refuse_peer(call);
     }
-    const bool read = soft::is_answered(post.op);
+    const bool read = soft::is_answered(op);
     return (read ? link->peer_serves_reads() : link->confirms_delivery())
                ? 0
                : refuse_without_reads(call, read);
 }
 
-// Every request comes through here. `call` names it in a log line.
-template <class Path> ssize_t submit(const char* call, fid_ep* f, const Post& post) {
+// Every request comes through here. `call` names it in a log line. Where it is inlined
+// into a call that knows most of the Post, little of it is left.
+template <class Path>
+[[gnu::always_inline]] inline ssize_t submit_here(const char* call, fid_ep* f, const Post& post) {
     Endpoint& ep = ep_of(f);
     if (post.length > kMaxMessageSize) [[unlikely]] {
         return refuse_length(call, post.length, kMaxMessageSize);
@@ -199,18 +202,23 @@ template <class Path> ssize_t submit(const char* call, fid_ep* f, const Post& po
     soft::Endpoint& endpoint = ep.soft();
     if (soft::is_answered(post.op) ||
         (post.flags & (FI_DELIVERY_COMPLETE | FI_REMOTE_CQ_DATA)) != 0) {
-        if (const int rc = check_peer<Path>(call, endpoint, post)) [[unlikely]] {
+        if (const int rc = check_peer<Path>(call, endpoint, post.op, post.flags)) [[unlikely]] {
             return rc;
         }
     }
     const core::PostVerdict verdict = Path::post(
-        endpoint, (post.flags & FI_MORE) != 0, [&](soft::Request& request, std::uint64_t seq) {
+        endpoint, (post.flags & FI_MORE) != 0,
+        [&](soft::Request & request, std::uint64_t seq) __attribute__((always_inline)) {
             fill(request, endpoint.inline_area(seq), endpoint.request_aside(seq), post, reported);
         });
     if (verdict == core::PostVerdict::refused) [[unlikely]] {
         return refuse_state(call, ep);
     }
     return fi_result(verdict);
+}
+
+template <class Path> ssize_t submit(const char* call, fid_ep* f, const Post& post) {
+    return submit_here<Path>(call, f, post);
 }
 
 // What the calls with vectors and flags check before they may use them. 0 or -FI_E*.

@@ -154,21 +154,18 @@ void Endpoint::passed_watermark(std::uint32_t count) {
     }
 }
 
-core::PostVerdict Endpoint::begin_receive(std::uint64_t& seq) { return core_.post_receive(seq); }
-
-void Endpoint::receive_filled(std::uint64_t seq, core::PostVerdict verdict) {
+// A receive was posted, and that is not all.
+void Endpoint::receive_posted(std::uint64_t seq, core::PostVerdict verdict) {
     if (verdict == core::PostVerdict::flushed) {
         match_next_ = seq + 1;
         complete_receives();
-    } else if (starved_) [[unlikely]] {
+    } else if (starved_) {
         link_->receive_posted();
     }
-    if (core_.receives().outstanding() > watermark_) [[unlikely]] {
+    if (core_.receives().outstanding() > watermark_) {
         passed_watermark(core_.receives().outstanding());
     }
 }
-
-core::PostVerdict Endpoint::begin_request(std::uint64_t& seq) { return core_.post_request(seq); }
 
 void Endpoint::established(core::Attempt of, Stimulus stimulus, std::unique_ptr<Link> link,
                            std::span<const std::byte> private_data) {
@@ -409,17 +406,10 @@ void Endpoint::complete_requests() {
     core::DtoStream::Done done{};
     while (core_.requests().pop(done)) {
         const Request& r = request(done.seq);
-        if (counted_) [[unlikely]] {
-            count(r, done.status);
-        }
         if (r.op == OpCode::bind && done.status != DtoStatus::success) [[unlikely]] {
             domain_.regions().spoil(r.remote_key); // RMR-6
         }
-        const bool wanted = done.status == DtoStatus::success ? r.signaled : !r.silent; // DTO-21
-        if (wanted && request_cq_) {
-            request_cq_->push(
-                {r.context, r.completion_flags, r.length, nullptr, 0, 0, done.status});
-        }
+        report(r, done.status);
     }
 }
 
@@ -430,17 +420,11 @@ void Endpoint::complete_receives() {
     }
 }
 
+// A flushed one has no result.
 void Endpoint::report(const Receive& r, DtoStatus status) {
-    const bool success = status == DtoStatus::success;
-    if (counters_.receive) [[unlikely]] {
-        counters_.receive->add(status);
-    }
-    if ((r.signaled || !success) && receive_cq_) {
-        const std::uint64_t released = r.multi && !success ? arrival_flags_.released : 0;
-        receive_cq_->push({r.context, r.completion_flags | released, success ? r.length : 0,
-                           r.iov_count > 0 ? r.segments()[0].base : nullptr, r.data, r.overflow,
-                           status});
-    }
+    const bool flushed = status == DtoStatus::flushed;
+    report(r, status, status == DtoStatus::success ? r.length : 0, flushed ? 0 : r.data,
+           flushed ? 0 : r.overflow);
 }
 
 void Endpoint::raise(Event event, core::Reason reason, std::span<const std::byte> private_data) {

@@ -114,7 +114,7 @@ struct Request {
 struct Receive {
     void* context;
     std::uint64_t completion_flags;
-    std::uint64_t posted_flags; // completion_flags as posted, of a `multi` one
+    std::uint64_t posted_flags; // of a `multi` one: completion_flags as posted
     std::uint64_t capacity;     // of all segments
     std::uint8_t iov_count;
     bool signaled; // a success is reported
@@ -126,6 +126,8 @@ struct Receive {
     std::uint64_t overflow;
 
     std::span<const Iov> segments() const { return segments_of(*this); }
+    // Where a message begins.
+    std::byte* address() const { return iov_count > 0 ? segments()[0].base : nullptr; }
 };
 
 // Moves a receive to another slot, whose room for segments is `aside`.
@@ -251,10 +253,15 @@ class Endpoint : private Timer {
     core::Outcome serve(core::Stimulus stimulus);
     // A receive is posted; `seq` is its slot's number. Fill receive(seq), then call
     // receive_filled(seq).
-    core::PostVerdict begin_receive(std::uint64_t& seq);
-    void receive_filled(std::uint64_t seq, core::PostVerdict verdict);
+    core::PostVerdict begin_receive(std::uint64_t& seq) { return core_.post_receive(seq); }
+    void receive_filled(std::uint64_t seq, core::PostVerdict verdict) {
+        if (verdict == core::PostVerdict::flushed || starved_ ||
+            core_.receives().outstanding() > watermark_) [[unlikely]] {
+            receive_posted(seq, verdict);
+        }
+    }
     // The same for requests; the link's transmit() is up to the caller (soft/post.h).
-    core::PostVerdict begin_request(std::uint64_t& seq);
+    core::PostVerdict begin_request(std::uint64_t& seq) { return core_.post_request(seq); }
     // After begin_request() said flushed, and the slot was filled (FLS-1).
     void request_flushed() { complete_requests(); }
     // Takes back the oldest receive with that context that no message has taken: its
@@ -303,6 +310,16 @@ class Endpoint : private Timer {
     std::uint64_t match_receive() {
         return match_next_ != core_.receives().next() ? match_next_++ : match_shared();
     }
+    // The oldest receive of this endpoint's own, and of its zone, that no message has been
+    // matched with; nullptr: has_receive() has to look further.
+    const Receive* next_receive() {
+        const core::DtoStream& stream = core_.receives();
+        if (match_next_ == stream.next() || match_next_ < stream.first() ||
+            match_next_ < zone_from_ || stream.finished(match_next_)) [[unlikely]] {
+            return nullptr;
+        }
+        return &receive(match_next_);
+    }
     // There is a message without a receive: Link::receive_posted() is wanted.
     void set_starved(bool starved);
     bool starved() const { return starved_; }
@@ -312,6 +329,17 @@ class Endpoint : private Timer {
     void complete_receive(std::uint64_t seq, core::DtoStatus status, std::size_t length,
                           std::uint8_t how = kPlain, std::uint64_t data = 0,
                           std::size_t overflow = 0);
+    // The same for a plain message that is there.
+    void complete_message(std::uint64_t seq, std::size_t length) {
+        const Receive& done = receive(seq);
+        if (done.multi || !core_.receives().succeed_first(seq)) [[unlikely]] {
+            return complete_receive(seq, core::DtoStatus::success, length);
+        }
+        report(done, core::DtoStatus::success, length, 0, 0);
+        if (core_.receives().ready()) [[unlikely]] {
+            complete_receives();
+        }
+    }
     bool writes_take_receives() const { return writes_take_receives_; }
     // A write with data is placed that takes no receive. False: its completion would
     // be one too many for the queue; ask again when the program has read some.
@@ -324,7 +352,12 @@ class Endpoint : private Timer {
     void carry_out_bind(std::uint64_t seq);
     // A request is over. Completions go up in posting order.
     void finish_request(std::uint64_t seq, core::DtoStatus status) {
-        if (core_.requests().finish(seq, status)) {
+        if (status == core::DtoStatus::success && core_.requests().succeed_first(seq)) [[likely]] {
+            report(request(seq), status);
+            if (core_.requests().ready()) [[unlikely]] {
+                complete_requests();
+            }
+        } else if (core_.requests().finish(seq, status)) {
             complete_requests();
         }
     }
@@ -344,6 +377,7 @@ class Endpoint : private Timer {
     void flush(core::Flush what);
     void end_attempt(core::Flush what, core::Reason reason, Parting parting,
                      std::span<const std::byte> private_data);
+    void receive_posted(std::uint64_t seq, core::PostVerdict verdict);
     void complete_requests();
     void complete_receives();
     void count(const Request& request, core::DtoStatus status);
@@ -352,6 +386,27 @@ class Endpoint : private Timer {
     void passed_watermark(std::uint32_t count);
     bool goes_on(std::uint64_t seq, std::size_t used);
     void report(const Receive& receive, core::DtoStatus status);
+    void report(const Receive& r, core::DtoStatus status, std::size_t length, std::uint64_t data,
+                std::size_t overflow) {
+        if (counters_.receive) [[unlikely]] {
+            counters_.receive->add(status);
+        }
+        const bool success = status == core::DtoStatus::success;
+        if ((r.signaled || !success) && receive_cq_) [[likely]] {
+            const std::uint64_t released = r.multi && !success ? arrival_flags_.released : 0;
+            receive_cq_->push({r.context, r.completion_flags | released, length, r.address(), data,
+                               overflow, status});
+        }
+    }
+    void report(const Request& r, core::DtoStatus status) {
+        if (counted_) [[unlikely]] {
+            count(r, status);
+        }
+        const bool wanted = status == core::DtoStatus::success ? r.signaled : !r.silent; // DTO-21
+        if (wanted && request_cq_) [[likely]] {
+            request_cq_->push({r.context, r.completion_flags, r.length, nullptr, 0, 0, status});
+        }
+    }
     std::uint64_t flags_of(std::uint8_t how) const;
     void raise(core::Event event, core::Reason reason, std::span<const std::byte> private_data);
 

@@ -23,13 +23,13 @@ class Gate {
     // The application's side. Never blocks for longer than an outsider holds the
     // gate, which does not sleep while it does. Not recursive.
     void enter() {
-        if (shared_) {
+        if (shared_) [[unlikely]] {
             callers_.lock();
         }
         // A store, then a load of another variable: the processor may swap them unless
         // the other side fences for both, by membarrier(2). Where that is refused each
         // enter() has to fence for itself.
-        if (asymmetric_) {
+        if (asymmetric_) [[likely]] {
             inside_.store(true, std::memory_order_relaxed);
             std::atomic_signal_fence(std::memory_order_seq_cst);
         } else {
@@ -41,7 +41,7 @@ class Gate {
     }
     void leave() {
         inside_.store(false, std::memory_order_release);
-        if (shared_) {
+        if (shared_) [[unlikely]] {
             callers_.unlock();
         }
     }
