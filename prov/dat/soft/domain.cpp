@@ -83,56 +83,72 @@ void Domain::progress_handshakes_as_outsider() {
 void Domain::run_once() {
     constexpr std::uint32_t kReactorPeriod = 32;
     if (!pushes_.empty()) {
-        put_off_.store(false, std::memory_order_relaxed);
-        pushing_.swap(pushes_);
-        for (std::size_t i = 0; i < pushing_.size(); ++i) {
-            if (pushing_[i]) {
-                pushing_[i]->push();
-            }
-        }
-        pushing_.clear();
+        push_all();
     }
     for (std::size_t i = 0; i < hot_count_; ++i) {
-        if (hot_[i]) {
+        if (hot_[i]) [[likely]] {
             hot_[i]->poll();
         }
     }
     if (!waiting_.empty()) [[unlikely]] {
-        looking_.swap(waiting_);
-        for (std::size_t i = 0; i < looking_.size(); ++i) {
-            if (looking_[i]) {
-                looking_[i]->receive_posted();
-            }
+        look_for_room();
+    }
+    if (++rounds_ % kReactorPeriod == 0 || hot_count_ == 0) [[unlikely]] {
+        ask_reactor();
+    }
+    if (any_dead_) [[unlikely]] {
+        bury();
+    }
+}
+
+// What transmit() put off.
+void Domain::push_all() {
+    put_off_.store(false, std::memory_order_relaxed);
+    pushing_.swap(pushes_);
+    for (std::size_t i = 0; i < pushing_.size(); ++i) {
+        if (pushing_[i]) {
+            pushing_[i]->push();
         }
-        looking_.clear();
     }
-    if (++rounds_ % kReactorPeriod == 0 || hot_count_ == 0) {
-        hot_count_ = static_cast<std::size_t>(
-            std::remove(hot_.begin(), hot_.begin() + hot_count_, nullptr) - hot_.begin());
-        reactor_.run();
+    pushing_.clear();
+}
+
+void Domain::look_for_room() {
+    looking_.swap(waiting_);
+    for (std::size_t i = 0; i < looking_.size(); ++i) {
+        if (looking_[i]) {
+            looking_[i]->receive_posted();
+        }
     }
-    bury();
+    looking_.clear();
+}
+
+void Domain::ask_reactor() {
+    hot_count_ = static_cast<std::size_t>(
+        std::remove(hot_.begin(), hot_.begin() + hot_count_, nullptr) - hot_.begin());
+    reactor_.run();
 }
 
 void Domain::bury() {
+    any_dead_ = false;
     dead_links_.clear();
     dead_handshakes_.clear();
     dismissed_.clear();
 }
 
-bool Domain::is_hot(const Link& link) const {
-    return std::find(hot_.begin(), hot_.begin() + hot_count_, &link) != hot_.begin() + hot_count_;
-}
-
 void Domain::heat(Link& link) {
-    if (hot_count_ < kHotLinks) {
+    if (!link.hot_ && hot_count_ < kHotLinks) {
         hot_[hot_count_++] = &link;
+        link.hot_ = true;
     }
 }
 
 // Struck out, not removed: run_once() may be walking over it.
 void Domain::cool(Link& link) {
-    std::replace(hot_.begin(), hot_.begin() + hot_count_, &link, static_cast<Link*>(nullptr));
+    if (link.hot_) {
+        std::replace(hot_.begin(), hot_.begin() + hot_count_, &link, static_cast<Link*>(nullptr));
+        link.hot_ = false;
+    }
 }
 
 void Domain::retire(std::unique_ptr<Link> link) {
@@ -142,10 +158,12 @@ void Domain::retire(std::unique_ptr<Link> link) {
     std::erase(waiting_, link.get());
     std::replace(looking_.begin(), looking_.end(), link.get(), static_cast<Link*>(nullptr));
     dead_links_.push_back(std::move(link));
+    any_dead_ = true;
 }
 
 void Domain::retire(std::unique_ptr<Handshake> handshake) {
     dead_handshakes_.push_back(std::move(handshake));
+    any_dead_ = true;
 }
 
 void Domain::linger(std::unique_ptr<Lingerer> lingerer) {
@@ -162,22 +180,9 @@ void Domain::dismiss(Lingerer& lingerer) {
                                     [&](const auto& each) { return each.get() == &lingerer; });
     if (found != lingerers_.end()) { // else dismissed before, and not buried yet
         dismissed_.push_back(std::move(*found));
+        any_dead_ = true;
         lingerers_.erase(found);
     }
-}
-
-std::span<std::byte> Domain::out_scratch() {
-    if (!out_scratch_) {
-        out_scratch_ = std::make_unique_for_overwrite<std::byte[]>(kScratchSize);
-    }
-    return {out_scratch_.get(), kScratchSize};
-}
-
-std::span<std::byte> Domain::in_scratch() {
-    if (!in_scratch_) {
-        in_scratch_ = std::make_unique_for_overwrite<std::byte[]>(kScratchSize);
-    }
-    return {in_scratch_.get(), kScratchSize};
 }
 
 } // namespace dat::soft

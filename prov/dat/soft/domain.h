@@ -84,7 +84,7 @@ class Domain : private Pollable {
     // says so.
     void heat(Link& link);
     void cool(Link& link);
-    bool is_hot(const Link& link) const;
+    bool is_hot(const Link& link) const { return link.hot_; }
     // Changes with each progress().
     std::uint64_t round() const { return rounds_; }
     // Whether somebody will call progress() soon, so that a send may wait for it: not
@@ -117,15 +117,24 @@ class Domain : private Pollable {
     // Room to build frames in or to read into, shared by all links; contents last
     // until the next call on any link.
     static constexpr std::size_t kScratchSize = 128 * 1024;
-    std::span<std::byte> out_scratch();
-    std::span<std::byte> in_scratch();
+    std::span<std::byte> out_scratch() { return made(out_scratch_); }
+    std::span<std::byte> in_scratch() { return made(in_scratch_); }
 
   private:
     friend class ProgressThread;
     static constexpr std::size_t kHotLinks = 8;
 
     void ready(std::uint32_t events) override; // handshakes_ has something
+    static std::span<std::byte> made(std::unique_ptr<std::byte[]>& scratch) {
+        if (!scratch) [[unlikely]] {
+            scratch = std::make_unique_for_overwrite<std::byte[]>(kScratchSize);
+        }
+        return {scratch.get(), kScratchSize};
+    }
     void run_once();
+    void push_all();
+    void ask_reactor();
+    void look_for_room();
     void bury();
 
     Gate gate_;
@@ -147,6 +156,7 @@ class Domain : private Pollable {
     std::vector<std::unique_ptr<Handshake>> dead_handshakes_;
     std::vector<std::unique_ptr<Lingerer>> lingerers_;
     std::vector<std::unique_ptr<Lingerer>> dismissed_;
+    bool any_dead_ = false; // bury() has something to do
     std::unique_ptr<std::byte[]> out_scratch_;
     std::unique_ptr<std::byte[]> in_scratch_;
 

@@ -54,7 +54,9 @@ class Link {
     virtual void part(Parting how) = 0;
 
   private:
+    friend class Domain;
     const LinkKind kind_;
+    bool hot_ = false; // polled at each progress()
 };
 
 class Handshake {
