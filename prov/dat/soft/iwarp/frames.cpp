@@ -13,8 +13,6 @@
 namespace dat::iwarp {
 namespace {
 
-constexpr std::size_t kCopyLimit = 512; // bytes of payload
-
 Opcode send_opcode(const soft::Request& request) {
     if (request.op == soft::OpCode::send_invalidate) {
         return request.solicited ? Opcode::send_se_invalidate : Opcode::send_invalidate;

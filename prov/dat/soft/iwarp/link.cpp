@@ -153,12 +153,13 @@ void Link::send_failed() {
 void Link::receive() {
     // So much at a time, so that one connection does not starve the others.
     constexpr int kReads = 16;
+    const std::uint64_t before = received_bytes_;
     for (int i = 0; i < kReads && !receiver_.full(); ++i) {
         if (!read_once()) {
             break;
         }
     }
-    if (!over_) {
+    if (!over_ && received_bytes_ != before) {
         after_receiving();
     }
 }

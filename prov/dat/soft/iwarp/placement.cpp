@@ -62,7 +62,7 @@ bool Receiver::locate(std::uint64_t done) {
             const soft::Receive& receive = endpoint_.receive(receive_);
             gather(receive.segments(), received_ + done, size);
         } else {
-            target_[0] = {staged_.back().data.data() + received_ + done, size};
+            target_[0] = {waiting_->staged.back().data.data() + received_ + done, size};
             target_count_ = 1;
         }
         return true;
@@ -97,9 +97,9 @@ bool Receiver::open_send() {
     if (segment_.mo != received_) {
         return fail(TerminateCode::ddp_untagged_invalid_mo, "a segment's offset is wrong");
     }
-    const bool begun = assembling_ || (!staged_.empty() && !staged_.back().whole);
+    const bool begun = assembling_ || is_staging();
     if (!begun) {
-        if (staged_.empty() && endpoint_.has_receive()) {
+        if (!has_staged() && endpoint_.has_receive()) {
             receive_ = endpoint_.match_receive();
             assembling_ = true;
             if (endpoint_.of_old_zone(receive_)) [[unlikely]] {
@@ -113,8 +113,8 @@ bool Receiver::open_send() {
     if (assembling_) {
         return end <= endpoint_.receive(receive_).capacity || overlong(end);
     }
-    staged_.back().data.resize(end);
-    staged_bytes_ += payload_size_;
+    waiting_->staged.back().data.resize(end);
+    waiting_->bytes += payload_size_;
     return true;
 }
 
@@ -172,11 +172,29 @@ std::uint8_t Receiver::arrival() const {
         (carries_data(segment_.opcode) ? soft::kWithData : soft::kPlain));
 }
 
+bool Receiver::too_much_waits() const {
+    return waiting_->bytes > domain_.settings().unexpected_bytes ||
+           waiting_->unannounced.size() > kUnannounced;
+}
+
+Receiver::Waiting& Receiver::waiting() {
+    if (!waiting_) {
+        waiting_ = std::make_unique<Waiting>();
+    }
+    return *waiting_;
+}
+
+void Receiver::forget_waiting() {
+    if (waiting_ && waiting_->staged.empty() && waiting_->unannounced.empty()) {
+        waiting_.reset();
+    }
+}
+
 // There is no receive for the message that begins.
 void Receiver::stage() { // U-9
-    staged_.emplace_back();
-    staged_.back().ordinal = taken_ + 1;
-    staged_bytes_ += kStagedOverhead;
+    waiting().staged.emplace_back();
+    waiting_->staged.back().ordinal = taken_ + 1;
+    waiting_->bytes += kStagedOverhead;
     endpoint_.set_starved(true);
 }
 
@@ -185,7 +203,7 @@ bool Receiver::immediate(std::span<const std::byte> payload) {
     if (segment_.msn != send_msn_) {
         return fail(TerminateCode::ddp_untagged_msn_range, "a message's number is wrong");
     }
-    if (assembling_ || received_ > 0 || (!staged_.empty() && !staged_.back().whole) || writing_) {
+    if (assembling_ || received_ > 0 || is_staging() || writing_) {
         return fail(TerminateCode::ddp_untagged_invalid_mo, "data in the middle of a message");
     }
     std::uint64_t value = 0;
@@ -196,14 +214,15 @@ bool Receiver::immediate(std::span<const std::byte> payload) {
     const auto how = static_cast<std::uint8_t>(arrival() | soft::kWithData | soft::kByWrite);
     const std::uint64_t length = std::exchange(written_, 0);
     if (!endpoint_.writes_take_receives()) {
-        unannounced_.push_back({length, value, how});
-        announce_writes();
-    } else if (staged_.empty() && endpoint_.has_receive()) {
+        if (awaits_room() || !endpoint_.announce_write(length, how, value)) {
+            waiting().unannounced.push_back({length, value, how});
+        }
+    } else if (!has_staged() && endpoint_.has_receive()) {
         const std::uint64_t receive = endpoint_.match_receive();
         endpoint_.complete_receive(receive, DtoStatus::success, length, how, value);
     } else {
         stage();
-        Staged& staged = staged_.back();
+        Staged& staged = waiting_->staged.back();
         staged.whole = true;
         staged.how = how;
         staged.value = value;
@@ -217,20 +236,20 @@ bool Receiver::immediate(std::span<const std::byte> payload) {
 }
 
 void Receiver::announce_writes() {
-    while (!unannounced_.empty()) {
-        const Unannounced& write = unannounced_.front();
+    while (awaits_room()) {
+        const Unannounced& write = waiting_->unannounced.front();
         if (!endpoint_.announce_write(write.length, write.how, write.value)) {
             return;
         }
-        unannounced_.pop_front();
+        waiting_->unannounced.pop_front();
     }
 }
 
 void Receiver::announce_rest() {
-    for (const Unannounced& write : unannounced_) {
+    for (; awaits_room(); waiting_->unannounced.pop_front()) {
+        const Unannounced& write = waiting_->unannounced.front();
         endpoint_.announce_write(write.length, write.how, write.value, true);
     }
-    unannounced_.clear();
 }
 
 bool Receiver::close_send() {
@@ -251,9 +270,10 @@ bool Receiver::close_send() {
     if (std::exchange(assembling_, false)) {
         endpoint_.complete_receive(receive_, DtoStatus::success, size, how, value);
     } else {
-        staged_.back().whole = true;
-        staged_.back().how = how;
-        staged_.back().value = value;
+        Staged& staged = waiting_->staged.back();
+        staged.whole = true;
+        staged.how = how;
+        staged.value = value;
     }
     sender_.note_placed(placed());
     return true;
@@ -276,15 +296,16 @@ bool Receiver::invalidate() {
 
 bool Receiver::receive_posted() {
     announce_writes();
-    while (!staged_.empty() && endpoint_.has_receive()) {
-        Staged message = std::move(staged_.front());
-        staged_.pop_front();
-        staged_bytes_ -= message.data.size() + kStagedOverhead;
+    while (has_staged() && endpoint_.has_receive()) {
+        Staged message = std::move(waiting_->staged.front());
+        waiting_->staged.pop_front();
+        waiting_->bytes -= message.data.size() + kStagedOverhead;
         if (!hand_over(message)) {
             return false;
         }
     }
-    endpoint_.set_starved(!staged_.empty());
+    endpoint_.set_starved(has_staged());
+    forget_waiting();
     sender_.note_placed(placed());
     return true;
 }

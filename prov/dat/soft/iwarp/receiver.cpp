@@ -58,6 +58,8 @@ std::span<iovec> Receiver::room() {
         tail = kTail;
     } else if (!frame_.empty()) {
         std::memcpy(scratch.data(), frame_.data(), frame_.size());
+    } else if (large_) {
+        tail = skip_ + kFpduUntaggedHeaderSize;
     }
     room_[count++] = {at, tail};
     return {room_.data(), count};
@@ -92,6 +94,9 @@ bool Receiver::arrived(std::size_t n) {
 // large as a frame, which is not for an idle connection to hold.
 void Receiver::keep(std::span<const std::byte> left) {
     constexpr std::size_t kIdle = 256;
+    if (left.empty() && frame_.empty()) [[likely]] {
+        return;
+    }
     if (!frame_.empty() && left.data() >= frame_.data() &&
         left.data() <= frame_.data() + frame_.size()) {
         frame_.erase(frame_.begin(), frame_.end() - static_cast<std::ptrdiff_t>(left.size()));
@@ -110,6 +115,10 @@ std::size_t Receiver::consume(std::span<const std::byte> bytes) {
     skip_ -= used;
     while (bytes.size() - used >= kFpduLengthSize) {
         const auto rest = bytes.subspan(used);
+        if (const std::size_t size = take_message(rest); size > 0) [[likely]] {
+            used += size;
+            continue;
+        }
         ulpdu_size_ = peek_ulpdu_size(rest.data());
         const std::size_t whole = fpdu_size(ulpdu_size_);
         if (rest.size() < whole) {
@@ -121,6 +130,46 @@ std::size_t Receiver::consume(std::span<const std::byte> bytes) {
         }
     }
     return used;
+}
+
+// The usual case, straight: a whole plain Send, which is a message by itself, and a
+// receive of one segment for it. Returns the size of the frame; 0, and nothing has
+// changed: something about it is different, and frame() is to see to it.
+std::size_t Receiver::take_message(std::span<const std::byte> bytes) {
+    constexpr std::uint32_t kPlainSend = ddp_control(false, true, rdmap_octet(Opcode::send));
+    if (bytes.size() < fpdu_size(kDdpUntaggedHeaderSize) || crc_ || await_rtr_ || assembling_ ||
+        waiting_) {
+        return 0;
+    }
+    const std::byte* header = bytes.data();
+    const auto begin = load_be<std::uint32_t>(header);
+    const auto count = load_be<std::uint32_t>(header + 4);
+    const auto queue = load_be<std::uint32_t>(header + 8);
+    const auto msn = load_be<std::uint32_t>(header + 12);
+    const auto offset = load_be<std::uint32_t>(header + 16);
+    const std::size_t ulpdu = begin >> 16;
+    const std::size_t whole = fpdu_size(ulpdu);
+    if ((begin & 0xffff) != kPlainSend || queue != kQueueSend || msn != send_msn_ || offset != 0 ||
+        ulpdu < kDdpUntaggedHeaderSize || whole > bytes.size()) {
+        return 0;
+    }
+    const std::size_t size = ulpdu - kDdpUntaggedHeaderSize;
+    const soft::Receive* receive = endpoint_.next_receive();
+    if (!receive || receive->iov_count != 1 || size > receive->capacity) {
+        return 0;
+    }
+    if (size > 0) {
+        std::memcpy(receive->iov.base, header + kFpduUntaggedHeaderSize, size);
+    }
+    awake_ = true;
+    large_ = size >= kLargeSize;
+    if (dat_peer_) {
+        sender_.confirmed(count);
+    }
+    ++send_msn_;
+    sender_.note_placed(++taken_);
+    endpoint_.complete_message(endpoint_.match_receive(), size);
+    return whole;
 }
 
 // A frame that is whole.
@@ -142,6 +191,7 @@ bool Receiver::frame(std::span<const std::byte> fpdu) {
     }
     const auto payload = ulpdu.subspan(segment_.header_size);
     payload_size_ = payload.size();
+    large_ = payload_size_ >= kLargeSize && !crc_;
     if (first && segment_.opcode == Opcode::rdma_write && payload.empty() && segment_.last) {
         return true; // ready-to-receive as a write: not one of the peer's requests
     }
@@ -186,6 +236,7 @@ bool Receiver::begin_direct(std::span<const std::byte> part) {
         done += piece;
     }
     placing_ = true;
+    large_ = payload_size_ >= kLargeSize;
     placed_bytes_ = done;
     return true;
 }
@@ -298,12 +349,12 @@ bool Receiver::atomic_response(std::span<const std::byte> payload) {
     return true;
 }
 
-bool Receiver::ack_due() {
-    if (!ack_wanted_ || told_ == placed()) {
+bool Receiver::take_ack_due() {
+    if (told_ == placed()) {
         return false;
     }
     told_ = placed();
-    ack_wanted_ = !staged_.empty(); // told when those are placed
+    ack_wanted_ = has_staged(); // told when those are placed
     return true;
 }
 

@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <span>
 #include <sys/uio.h>
 #include <utility>
@@ -60,26 +61,25 @@ class Receiver {
     bool awake() const { return awake_; }
     // The stream is inside a frame.
     bool inside_frame() const { return !frame_.empty() || placing_ || skip_ > 0; }
-    // More is staged than may be: do not read.
-    bool full() const {
-        return staged_bytes_ > domain_.settings().unexpected_bytes ||
-               unannounced_.size() > kUnannounced;
-    }
+    // More is waiting than may be: do not read.
+    bool full() const { return waiting_ && too_much_waits(); }
     // Completions wait for the program to read others first.
-    bool awaits_room() const { return !unannounced_.empty(); }
+    bool awaits_room() const { return waiting_ && !waiting_->unannounced.empty(); }
     // What waits for room in the program's queue is put there all the same: the
     // connection is over.
     void announce_rest();
     // Whole messages wait for a receive.
-    bool has_unreceived() const { return !staged_.empty() && staged_.front().whole; }
+    bool has_unreceived() const { return has_staged() && waiting_->staged.front().whole; }
 
     // A receive was posted: staged messages go where they belong. False: fault().
     bool receive_posted();
     // Sends and writes placed in all, in order.
-    std::uint32_t placed() const { return staged_.empty() ? taken_ : staged_.front().ordinal - 1; }
+    std::uint32_t placed() const {
+        return has_staged() ? waiting_->staged.front().ordinal - 1 : taken_;
+    }
     // The peer waits to be told of placed(), and was last told something else: true,
     // and it counts as told.
-    bool ack_due();
+    bool ack_due() { return ack_wanted_ && take_ack_due(); }
 
   private:
     // A message for which there is no receive yet (U-9).
@@ -97,10 +97,27 @@ class Receiver {
         std::uint64_t value;
         std::uint8_t how;
     };
+    // What waits for the program; few connections ever have any.
+    struct Waiting {
+        std::deque<Staged> staged;
+        std::size_t bytes = 0; // of staged
+        std::deque<Unannounced> unannounced;
+    };
     static constexpr std::size_t kUnannounced = 256;
     static constexpr std::size_t kStagedOverhead = 64; // charged for a message of any size
     static constexpr std::size_t kDirectSize = 2048; // smaller rests are read with the next frames
+    // Behind a frame with that much payload the next header is read by itself: what
+    // another system call costs is less than to copy such a payload once more.
+    static constexpr std::size_t kLargeSize = 16384;
 
+    bool has_staged() const { return waiting_ && !waiting_->staged.empty(); }
+    // The message that is arriving has no receive.
+    bool is_staging() const { return has_staged() && !waiting_->staged.back().whole; }
+    bool too_much_waits() const;
+    Waiting& waiting();
+    void forget_waiting();
+    bool take_ack_due();
+    std::size_t take_message(std::span<const std::byte> bytes);
     std::size_t consume(std::span<const std::byte> bytes);
     void keep(std::span<const std::byte> left);
     bool frame(std::span<const std::byte> fpdu);
@@ -136,6 +153,7 @@ class Receiver {
     bool await_rtr_;
     bool awake_ = false;
     bool ack_wanted_ = false;
+    bool large_ = false; // the last frame had a large payload
 
     std::vector<std::byte> frame_; // the beginning of a frame that is not whole
     std::size_t skip_ = 0;         // bytes of a frame's trailer that are still to come
@@ -166,9 +184,7 @@ class Receiver {
     bool writing_ = false;             // it is not whole yet
     std::uint32_t taken_ = 0;          // sends and writes taken in all
     std::uint32_t told_ = 0;           // placed() when ack_due() last said so
-    std::deque<Staged> staged_;
-    std::size_t staged_bytes_ = 0;
-    std::deque<Unannounced> unannounced_;
+    std::unique_ptr<Waiting> waiting_; // none: nothing waits
     Fault fault_;
 };
 

@@ -55,6 +55,7 @@ void Sender::set_segment_size(std::size_t tcp_segment) {
     const std::size_t ulpdu = fpdu_max_ulpdu(std::max(tcp_segment, kSmallSegment));
     max_payload_tagged_ = dat_peer_ ? kLargePayload : ulpdu - kDdpTaggedHeaderSize;
     max_payload_untagged_ = dat_peer_ ? kLargePayload : ulpdu - kDdpUntaggedHeaderSize;
+    small_ = std::min(kCopyLimit, max_payload_untagged_);
 }
 
 bool Sender::Batch::full() const {
@@ -76,11 +77,6 @@ void Sender::Batch::add(const std::byte* from, std::size_t size) {
     vectors[vector_count++] = {const_cast<std::byte*>(from), size};
 }
 
-bool Sender::idle() const {
-    return rest_.empty() && cursor_.seq == endpoint_.core().requests().next() &&
-           cursor_.response == response_tail_ && !cursor_.rtr_due && !cursor_.ack_due;
-}
-
 bool Sender::respond(const Response& response) {
     if (!can_respond()) {
         return false;
@@ -100,7 +96,7 @@ bool Sender::respond(const AtomicResponse& response) {
 
 // Requests complete in posting order, so whatever waits for a confirmation is
 // outstanding still, and its slot its own.
-void Sender::confirmed(std::uint32_t count) {
+void Sender::confirm(std::uint32_t count) {
     confirm_next_ = std::max(confirm_next_, endpoint_.core().requests().first());
     for (; confirm_next_ < cursor_.seq; ++confirm_next_) {
         const soft::Request& request = endpoint_.request(confirm_next_);
@@ -110,13 +106,15 @@ void Sender::confirmed(std::uint32_t count) {
         if (static_cast<std::int32_t>(count - request.ordinal) < 0) {
             return;
         }
-        if (request.level != soft::Level::taken) {
+        if (request.level != soft::Level::taken && request.op != soft::OpCode::bind) {
+            --unconfirmed_;
             endpoint_.finish_request(confirm_next_, core::DtoStatus::success);
         }
     }
 }
 
-Sender::Result Sender::push(int fd) {
+// Whatever there is.
+Sender::Result Sender::push_all(int fd) {
     if (held_) {
         carry_out_binds();
         return Result::done;
@@ -253,8 +251,15 @@ void Sender::commit(const Cursor& after) {
         request.ordinal = after.ordinal;
         if (request.level == soft::Level::taken || !dat_peer_) {
             endpoint_.finish_request(seq, core::DtoStatus::success);
+        } else {
+            ++unconfirmed_;
         }
     }
+}
+
+Sender::Result Sender::failed(int error) {
+    error_ = error;
+    return passes(error) ? Result::blocked : Result::dead;
 }
 
 Sender::Result Sender::write_rest(int fd) {
@@ -262,8 +267,7 @@ Sender::Result Sender::write_rest(int fd) {
         const ssize_t n = ::send(fd, rest_.data() + rest_done_, rest_.size() - rest_done_,
                                  MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n < 0) {
-            error_ = errno;
-            return passes(error_) ? Result::blocked : Result::dead;
+            return failed(errno);
         }
         rest_done_ += static_cast<std::size_t>(n);
         bytes_sent_ += static_cast<std::size_t>(n);
@@ -282,8 +286,7 @@ std::vector<std::byte> Sender::take_rest() {
 Sender::Result Sender::write_batch(int fd, Batch& batch) {
     const ssize_t n = hand_over(fd, {batch.vectors.data(), batch.vector_count});
     if (n < 0) {
-        error_ = errno;
-        return passes(error_) ? Result::blocked : Result::dead;
+        return failed(errno);
     }
     const auto taken = static_cast<std::size_t>(n);
     bytes_sent_ += taken;

@@ -47,11 +47,25 @@ class Sender {
     void set_segment_size(std::size_t tcp_segment);
 
     // Sends what may be sent. Completes requests.
-    Result push(int fd);
+    Result push(int fd) {
+        bool sent = true;
+        while (sent && nothing_but_requests()) {
+            if (const Result result = push_small_sends(fd, sent); result != Result::done) {
+                return result;
+            }
+            if (sent && cursor_.seq == endpoint_.core().requests().next()) [[likely]] {
+                return Result::done;
+            }
+        }
+        return push_all(fd);
+    }
     // Bytes of a frame that is out in part.
     bool has_rest() const { return !rest_.empty(); }
     // Nothing is left to send, and no read of the peer waits for its response.
-    bool idle() const;
+    bool idle() const {
+        return rest_.empty() && cursor_.seq == endpoint_.core().requests().next() &&
+               cursor_.response == response_tail_ && !cursor_.rtr_due && !cursor_.ack_due;
+    }
     int error() const { return error_; }
     soft::Refusal refusal() const { return refusal_; }
     std::uint64_t bytes_sent() const { return bytes_sent_; }
@@ -59,7 +73,11 @@ class Sender {
     void release() { held_ = false; } // the first frame has come in
 
     // The peer has placed `count` sends and writes in all (U-61).
-    void confirmed(std::uint32_t count);
+    void confirmed(std::uint32_t count) {
+        if (unconfirmed_ > 0) [[unlikely]] {
+            confirm(count);
+        }
+    }
     // The peer is to be told of `count`, with the next Send or by an Ack.
     void owe_ack(std::uint32_t count) {
         ack_count_ = count;
@@ -100,6 +118,10 @@ class Sender {
     std::uint64_t current() const { return cursor_.seq; }
 
   private:
+    static constexpr std::size_t kCopyLimit = 512; // bytes of payload
+    static constexpr std::size_t kSmallFrameRoom =
+        kFpduUntaggedHeaderSize + kCopyLimit + kFpduMaxTrailer;
+
     // Where framing stands. Frames are built ahead of what the socket takes, so a
     // batch carries the cursor behind each of its frames.
     enum class Tail : std::uint8_t {
@@ -159,6 +181,22 @@ class Sender {
         bool atomic;
     };
 
+    // Nothing is to go out, and nothing stands in the way, but requests from their
+    // first byte on. An acknowledgement that is due rides on a send.
+    bool nothing_but_requests() const {
+        return rest_.empty() && !held_ && !ended_ && !cursor_.rtr_due &&
+               cursor_.response == response_tail_ && cursor_.offset == 0 &&
+               cursor_.tail == Tail::none && (dat_peer_ || !cursor_.ack_due);
+    }
+    bool is_plain(const soft::Request& request) const;
+    std::byte* write_small_send(std::byte* frame, const soft::Request& request,
+                                std::uint32_t msn) const;
+    Result push_small_sends(int fd, bool& sent);
+    std::uint64_t keep_rest_of_small_sends(std::span<const std::byte> frames, std::size_t taken);
+    void commit_small_sends(std::uint64_t end);
+    Result push_all(int fd);
+    void confirm(std::uint32_t count);
+    Result failed(int error);
     // By the number of the read: it differs from one to the next.
     std::uint32_t sink_stag_of(std::uint64_t read) const {
         return sink_key_ ^ static_cast<std::uint32_t>(read);
@@ -198,10 +236,12 @@ class Sender {
     bool ended_ = false; // a Terminate is the last frame
     std::size_t max_payload_tagged_ = 0;
     std::size_t max_payload_untagged_ = 0;
+    std::size_t small_ = 0; // payloads of up to that many bytes are copied behind their header
     Cursor cursor_;
     std::vector<std::byte> rest_; // of the frame that the socket took in part
     std::size_t rest_done_ = 0;
     std::uint32_t ack_count_ = 0;
+    std::uint32_t unconfirmed_ = 0;    // requests that wait for the peer's count
     std::uint64_t confirm_next_ = 0;   // the oldest request that may wait for the peer
     std::uint64_t read_head_ = 0;      // reads answered in all
     std::vector<std::uint64_t> reads_; // their requests, by number modulo ord
