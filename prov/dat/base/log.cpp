@@ -70,8 +70,10 @@ Repetitions& repetitions() {
 
 void set_log_sink(const LogSink& sink) { g_sink = sink; }
 
+bool wants(LogLevel level, LogArea area) { return g_sink.write && g_sink.enabled(level, area); }
+
 void log(LogLevel level, LogArea area, const char* format, ...) {
-    if (!g_sink.write || !g_sink.enabled(level, area)) {
+    if (!wants(level, area)) {
         return;
     }
     std::array<char, 512> line;

@@ -23,6 +23,9 @@ struct LogSink {
 // Not thread-safe: before the first object exists.
 void set_log_sink(const LogSink& sink);
 
+// Somebody reads such lines.
+bool wants(LogLevel level, LogArea area);
+
 // printf-like, from any thread. A line that repeats one of the last few within a
 // second is counted instead of written, and the count is written later.
 void log(LogLevel level, LogArea area, const char* format, ...)
@@ -32,7 +35,13 @@ void log(LogLevel level, LogArea area, const char* format, ...)
 
 #define DAT_WARN(area, ...)                                                                        \
     ::dat::base::log(::dat::base::LogLevel::warn, ::dat::base::LogArea::area, __VA_ARGS__)
+// Its arguments are evaluated only where the line is wanted.
 #define DAT_INFO(area, ...)                                                                        \
-    ::dat::base::log(::dat::base::LogLevel::info, ::dat::base::LogArea::area, __VA_ARGS__)
+    do {                                                                                           \
+        if (::dat::base::wants(::dat::base::LogLevel::info, ::dat::base::LogArea::area)) {         \
+            ::dat::base::log(::dat::base::LogLevel::info, ::dat::base::LogArea::area,              \
+                             __VA_ARGS__);                                                         \
+        }                                                                                          \
+    } while (false)
 
 #endif

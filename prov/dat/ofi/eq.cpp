@@ -35,6 +35,9 @@ EventQueue::~EventQueue() {
 }
 
 int EventQueue::open() {
+    if (!waitable()) {
+        return 0;
+    }
     int rc = wait_.open();
     rc = rc ? rc : signal_.open();
     return rc ? rc : wait_.add(signal_.fd());
@@ -43,7 +46,7 @@ int EventQueue::open() {
 void EventQueue::push(Event&& event) {
     const std::lock_guard lock(queue_mutex_);
     queue_.push_back(std::move(event));
-    if (queue_.size() == 1) {
+    if (queue_.size() == 1 && waitable()) {
         signal_.raise();
     }
 }
@@ -51,6 +54,12 @@ void EventQueue::push(Event&& event) {
 void EventQueue::pop() {
     queue_.pop_front();
     if (queue_.empty()) {
+        settle_down();
+    }
+}
+
+void EventQueue::settle_down() const {
+    if (waitable()) {
         signal_.clear();
     }
 }
@@ -63,8 +72,8 @@ void EventQueue::purge(fid_t gone) {
         const auto first = std::stable_partition(queue_.begin(), queue_.end(), stays);
         std::move(first, queue_.end(), std::back_inserter(discarded));
         queue_.erase(first, queue_.end());
-        if (queue_.empty()) {
-            signal_.clear();
+        if (queue_.empty() && !discarded.empty()) {
+            settle_down();
         }
     }
     for (const Event& event : discarded) {
@@ -84,7 +93,7 @@ int EventQueue::add_source(EventSource& source) {
         }
     }
     sources_.push_back({&source, 1});
-    const int rc = wait_.add(source.wait_fd());
+    const int rc = waitable() ? wait_.add(source.wait_fd()) : 0;
     if (rc) {
         sources_.pop_back();
     }
@@ -95,7 +104,9 @@ void EventQueue::remove_source(EventSource& source) {
     const std::lock_guard lock(sources_mutex_);
     const auto known = std::ranges::find(sources_, &source, &Source::source);
     if (known != sources_.end() && --known->uses == 0) {
-        wait_.remove(source.wait_fd());
+        if (waitable()) {
+            wait_.remove(source.wait_fd());
+        }
         sources_.erase(known);
     }
 }
@@ -114,8 +125,9 @@ void EventQueue::progress() {
 
 void EventQueue::progress_those_that(bool announce) {
     for (const Source& known : sources_) {
+        // A listener asks the kernel by itself; a domain is entered only with a reason.
         if (known.source->announces() == announce &&
-            (known.source->has_work() || wait_readable(known.source->wait_fd(), 0))) {
+            (announce || known.source->has_work() || wait_readable(known.source->wait_fd(), 0))) {
             known.source->progress();
         }
     }

@@ -100,13 +100,15 @@ class EventQueue final : public fid_eq {
     bool empty();
     ssize_t take(std::uint32_t* type, void* buf, std::size_t len, std::uint64_t flags);
     void pop(); // under queue_mutex_
+    // The wait descriptor is not readable on account of what has been read already.
+    void settle_down() const;
     static std::size_t copy_event(const Event& event, void* buf, std::size_t len);
     static std::size_t least_size(const Event& event);
 
     Fabric& fabric_;
     const fi_wait_obj wait_obj_;
     const bool writable_;
-    WaitSet wait_;
+    WaitSet wait_;  // this and the next one: only where it is waitable()
     Signal signal_; // raised while there are events
 
     std::mutex queue_mutex_; // queue_, error_data_
