@@ -200,7 +200,7 @@ void World::accept(std::uint8_t agreed, std::uint8_t handshake) {
                                      .rtr_rdma_read = (handshake & 0x40) != 0};
     }
     peer_.agree(frame.from_dat, false, true);
-    ConnRequest request(Socket(link_fd_), frame, {});
+    ConnRequest request(Socket(link_fd_), {}, frame, {});
     FUZZ_CHECK(dat::iwarp::accept(side_.endpoint, request, {}) == 0);
 }
 

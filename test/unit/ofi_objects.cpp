@@ -74,7 +74,7 @@ template <class Table> void require_full(const Table* table, const char* name) {
 }
 
 dat::iwarp::ConnRequest* no_request() {
-    return new dat::iwarp::ConnRequest(dat::iwarp::Socket(), dat::iwarp::MpaFrame{}, {});
+    return new dat::iwarp::ConnRequest(dat::iwarp::Socket(), {}, dat::iwarp::MpaFrame{}, {});
 }
 
 fid_t add(Objects& o) {

@@ -32,9 +32,8 @@ std::uint16_t depth(std::uint16_t wanted, std::uint16_t offered) {
     return offered == kMpaNoDepth ? wanted : std::min(offered, wanted);
 }
 
-bool wants_crc(soft::Crc setting, const Socket& socket) {
-    return setting == soft::Crc::on ||
-           (setting == soft::Crc::automatic && !socket.peer().loopback());
+bool wants_crc(soft::Crc setting, const SocketAddress& peer) {
+    return setting == soft::Crc::on || (setting == soft::Crc::automatic && !peer.loopback());
 }
 
 // What both handshakes share: a socket in the domain's reactor, a frame that goes
@@ -97,6 +96,9 @@ class TcpHandshake : public soft::Handshake, protected soft::Pollable, protected
         return out_done_ == out_size_ ? 1 : 0;
     }
 
+    // Some of it is sent.
+    bool begun() const { return out_done_ > 0; }
+
     soft::Endpoint& endpoint_;
     soft::Domain& domain_;
     const core::Attempt attempt_;
@@ -139,17 +141,39 @@ class Initiator final : public TcpHandshake {
           private_data_(private_data.begin(), private_data.end()) {}
 
     void start(const SocketAddress& destination) {
+        peer_ = destination;
         socket_.tune(domain_.settings().keepalive);
         if (::connect(socket_.fd(), destination.get(), destination.size()) < 0 &&
             errno != EINPROGRESS) {
             const auto [stimulus, reason] = classify(errno);
-            fail_soon(stimulus, reason);
-        } else if (watch(EPOLLOUT) != 0) {
+            return fail_soon(stimulus, reason);
+        }
+        // Within this host a connection is there by now, and takes the request.
+        if (socket_.peer().valid() && !connected_to_itself()) {
+            request_at_once();
+        }
+        if (watch(phase_ == Phase::waiting ? EPOLLIN : EPOLLOUT) != 0) {
             fail_soon(Stimulus::refused, Reason::resources);
         }
     }
 
   private:
+    // Whatever is wrong with the connection is found out by the reactor.
+    void request_at_once() {
+        prepare_request();
+        if (send() > 0) {
+            phase_ = Phase::waiting;
+        } else if (begun()) {
+            phase_ = Phase::requesting;
+        }
+    }
+
+    // Nobody listens: TCP connected the port to itself.
+    bool connected_to_itself() const {
+        const SocketAddress self = socket_.local();
+        return self.port() == peer_.port() && self.text() == socket_.peer().text();
+    }
+
     enum class Phase { connecting, requesting, waiting } phase_ = Phase::connecting;
 
     void expired() override {
@@ -167,7 +191,11 @@ class Initiator final : public TcpHandshake {
         if (phase_ == Phase::requesting) {
             request();
         } else {
-            read_reply();
+            std::size_t before = 0;
+            do {
+                before = in_;
+                read_reply();
+            } while (socket_ && in_ != before);
         }
     }
 
@@ -175,17 +203,21 @@ class Initiator final : public TcpHandshake {
         int error = 0;
         socklen_t size = sizeof error;
         getsockopt(socket_.fd(), SOL_SOCKET, SO_ERROR, &error, &size);
-        const SocketAddress self = socket_.local();
-        const SocketAddress peer = socket_.peer();
-        if (error == 0 && self.text() == peer.text()) {
-            error = ECONNREFUSED; // nobody listens: TCP connected the port to itself
+        if (error == 0 && connected_to_itself()) {
+            error = ECONNREFUSED;
         }
         if (error != 0) {
             const auto [stimulus, reason] = classify(error);
             fail(stimulus, reason);
             return false;
         }
-        asked_crc_ = wants_crc(domain_.settings().crc, socket_);
+        prepare_request();
+        phase_ = Phase::requesting;
+        return true;
+    }
+
+    void prepare_request() {
+        asked_crc_ = wants_crc(domain_.settings().crc, peer_);
         MpaFrame frame;
         frame.kind = MpaKind::request;
         frame.revision = kMpaRevision2;
@@ -199,8 +231,6 @@ class Initiator final : public TcpHandshake {
                                      .rtr_rdma_read = false};
         frame.private_data = private_data_;
         prepare(frame);
-        phase_ = Phase::requesting;
-        return true;
     }
 
     void request() {
@@ -269,6 +299,7 @@ class Initiator final : public TcpHandshake {
     }
 
     const std::vector<std::byte> private_data_;
+    SocketAddress peer_;
     std::size_t in_ = 0; // bytes of the reply in buffer_
     bool asked_crc_ = false;
 };
@@ -278,11 +309,12 @@ class Responder final : public TcpHandshake {
     Responder(soft::Endpoint& endpoint, Socket socket)
         : TcpHandshake(endpoint, std::move(socket)) {}
 
-    void start(const MpaFrame& request, bool dat_peer, std::span<const std::byte> private_data) {
+    void start(const MpaFrame& request, const SocketAddress& peer, bool dat_peer,
+               std::span<const std::byte> private_data) {
         MpaFrame reply;
         reply.kind = MpaKind::reply;
         reply.revision = request.revision;
-        reply.crc = request.crc || wants_crc(domain_.settings().crc, socket_);
+        reply.crc = request.crc || wants_crc(domain_.settings().crc, peer);
         reply.from_dat = dat_peer;
         reply.private_data = private_data;
         parameters_.dat_peer = dat_peer;
@@ -294,7 +326,7 @@ class Responder final : public TcpHandshake {
         }
         parameters_.hold = !parameters_.await_rtr;
         prepare(reply);
-        if (gone() || watch(EPOLLOUT) != 0) {
+        if (gone()) {
             return fail_soon(Stimulus::handshake_failed, Reason::peer_closed);
         }
         domain_.handshakes().arm(*this, domain_.settings().handshake_limit);
@@ -338,11 +370,14 @@ class Responder final : public TcpHandshake {
     }
 
     void ready(std::uint32_t) override {
-        if (replied_) {
-            read_first();
-        } else {
-            reply_now();
+        if (!replied_) {
+            return reply_now();
         }
+        std::size_t before = 0;
+        do {
+            before = in_;
+            read_first();
+        } while (socket_ && in_ != before);
     }
 
     void reply_now() {
@@ -350,14 +385,12 @@ class Responder final : public TcpHandshake {
         if (sent < 0) {
             return fail_soon(Stimulus::handshake_failed, Reason::peer_reset);
         }
-        if (sent == 0) {
-            return;
+        replied_ = sent > 0;
+        if (replied_ && !parameters_.await_rtr) {
+            return done();
         }
-        replied_ = true;
-        if (parameters_.await_rtr) {
-            watch(EPOLLIN);
-        } else {
-            done();
+        if (watch(replied_ ? EPOLLIN : EPOLLOUT) != 0) {
+            fail_soon(Stimulus::handshake_failed, Reason::peer_closed);
         }
     }
 
@@ -443,11 +476,13 @@ int accept(soft::Endpoint& endpoint, ConnRequest& request,
         return -EISCONN;
     }
     request.core_.settle(core::ConnRequest::Fate::accepted);
-    request.socket_.tune(endpoint.domain().settings().keepalive);
+    if (request.keepalive_ != endpoint.domain().settings().keepalive) {
+        request.socket_.tune(endpoint.domain().settings().keepalive);
+    }
     auto handshake = std::make_unique<Responder>(endpoint, std::move(request.socket_));
     Responder& responder = *handshake;
     endpoint.run(std::move(handshake));
-    responder.start(request.frame_, request.dat_peer_, private_data);
+    responder.start(request.frame_, request.peer_, request.dat_peer_, private_data);
     return 0;
 }
 

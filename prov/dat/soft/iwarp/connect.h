@@ -34,7 +34,9 @@ inline constexpr std::size_t kMaxForeignPrivateData = 256;
 // Belongs to one thread at a time.
 class ConnRequest {
   public:
-    ConnRequest(Socket socket, const MpaFrame& frame, std::span<const std::byte> private_data);
+    // `keepalive`: what the socket is tuned for.
+    ConnRequest(Socket socket, std::chrono::seconds keepalive, const MpaFrame& frame,
+                std::span<const std::byte> private_data);
 
     const SocketAddress& peer() const { return peer_; }
     const SocketAddress& local() const { return local_; }
@@ -56,6 +58,7 @@ class ConnRequest {
 
     core::ConnRequest core_;
     Socket socket_;
+    std::chrono::seconds keepalive_;
     SocketAddress peer_;
     SocketAddress local_;
     MpaFrame frame_; // its private_data is not valid

@@ -24,8 +24,10 @@ Link::Link(soft::Endpoint& endpoint, Socket socket, const Parameters& parameters
       socket_(std::move(socket)), sender_(endpoint, parameters),
       receiver_(endpoint, sender_, parameters) {
     int segment = 0;
-    socklen_t size = sizeof segment;
-    getsockopt(socket_.fd(), IPPROTO_TCP, TCP_MAXSEG, &segment, &size);
+    if (!parameters.dat_peer) {
+        socklen_t size = sizeof segment;
+        getsockopt(socket_.fd(), IPPROTO_TCP, TCP_MAXSEG, &segment, &size);
+    }
     sender_.set_segment_size(static_cast<std::size_t>(segment));
 }
 

@@ -15,10 +15,11 @@
 
 namespace dat::iwarp {
 
-ConnRequest::ConnRequest(Socket socket, const MpaFrame& frame,
+ConnRequest::ConnRequest(Socket socket, std::chrono::seconds keepalive, const MpaFrame& frame,
                          std::span<const std::byte> private_data)
-    : socket_(std::move(socket)), peer_(socket_.peer()), local_(socket_.local()), frame_(frame),
-      dat_peer_(frame.from_dat), private_data_(private_data.begin(), private_data.end()) {
+    : socket_(std::move(socket)), keepalive_(keepalive), peer_(socket_.peer()),
+      local_(socket_.local()), frame_(frame), dat_peer_(frame.from_dat),
+      private_data_(private_data.begin(), private_data.end()) {
     frame_.private_data = {};
 }
 
@@ -62,7 +63,11 @@ class Listener::Arrival final : private soft::Pollable, private soft::Timer {
     Arrival(Listener& listener, Socket socket) : listener_(listener), socket_(std::move(socket)) {}
     ~Arrival() { detach(); }
 
+    // The request may be there as soon as the connection is.
     int start() {
+        if (read_all()) {
+            return 0;
+        }
         const int error = listener_.reactor_.add(socket_.fd(), EPOLLIN, *this);
         watched_ = error == 0;
         listener_.reactor_.arm(*this, listener_.settings_.handshake_limit);
@@ -81,20 +86,30 @@ class Listener::Arrival final : private soft::Pollable, private soft::Timer {
     void drop(const char* why) {
         DAT_INFO(ep_ctrl, "a connection from %s is dropped before its request was whole: %s",
                  socket_.peer().text().c_str(), why);
-        detach();
-        listener_.finish(*this);
+        over();
     }
 
     void expired() override { drop("the handshake limit"); }
 
-    void ready(std::uint32_t) override {
+    void ready(std::uint32_t) override { read_all(); }
+
+    // Reads what is there. True: it is over, one way or the other.
+    bool read_all() {
+        while (read_some()) {
+        }
+        return !socket_;
+    }
+
+    // False: no more is to be had now.
+    bool read_some() {
         const MpaParse before = parse_mpa_frame(MpaKind::request, {buffer_.data(), in_});
         const ssize_t n = ::recv(socket_.fd(), buffer_.data() + in_, before.size, 0);
         if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
-            return;
+            return false;
         }
         if (n <= 0) {
-            return drop(n < 0 ? std::strerror(errno) : "the peer closed it");
+            drop(n < 0 ? std::strerror(errno) : "the peer closed it");
+            return false;
         }
         in_ += static_cast<std::size_t>(n);
         const MpaParse parse = parse_mpa_frame(MpaKind::request, {buffer_.data(), in_});
@@ -103,11 +118,12 @@ class Listener::Arrival final : private soft::Pollable, private soft::Timer {
         } else if (parse.status == MpaStatus::error) {
             refuse(parse);
         }
+        return parse.status == MpaStatus::need_more;
     }
 
     void announce(const MpaFrame& frame) {
-        detach();
-        auto request = std::make_unique<ConnRequest>(std::move(socket_), frame, frame.private_data);
+        auto request = std::make_unique<ConnRequest>(take_socket(), listener_.settings_.keepalive,
+                                                     frame, frame.private_data);
         listener_.finish(*this);
         listener_.owner_.announce(std::move(request));
         if (!listener_.owner_.wants_more()) {
@@ -121,7 +137,16 @@ class Listener::Arrival final : private soft::Pollable, private soft::Timer {
         if (parse.error == MpaError::markers_demanded) { // it can be told
             send_reject(socket_, parse.frame, parse.frame.from_dat, {});
         }
+        over();
+    }
+
+    Socket take_socket() {
         detach();
+        return std::move(socket_);
+    }
+
+    void over() {
+        take_socket();
         listener_.finish(*this);
     }
 
@@ -184,6 +209,7 @@ int Listener::listen(int backlog) {
             return error;
         }
     }
+    socket_.tune(settings_.keepalive); // handed on to what is accepted
     if (::listen(socket_.fd(), backlog) < 0) {
         return -errno;
     }
@@ -229,7 +255,7 @@ void Listener::ready(std::uint32_t) {
     // finish are older than those that will.
     constexpr std::size_t kMaxArrivals = 512;
     constexpr int kBurst = 64;
-    for (int i = 0; i < kBurst; ++i) {
+    for (int i = 0; i < kBurst && socket_; ++i) {
         Socket socket(::accept4(socket_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
         if (!socket) {
             return accept_failed(errno);

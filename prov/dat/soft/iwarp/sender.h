@@ -43,7 +43,8 @@ class Sender {
 
     Sender(soft::Endpoint& endpoint, const LinkParameters& parameters);
 
-    // Bytes that one frame may hold, once the socket is known.
+    // Bytes that one frame may hold, once the socket is known. A `dat` peer takes frames
+    // of any size.
     void set_segment_size(std::size_t tcp_segment);
 
     // Sends what may be sent. Completes requests.
