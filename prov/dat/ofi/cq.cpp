@@ -59,7 +59,8 @@ int CompletionQueue::open() {
     return rc ? rc : wait_.add(domain_.soft().wait_fd());
 }
 
-template <class Entry> ssize_t CompletionQueue::take(Entry* entries, std::size_t count) {
+template <class Entry>
+[[gnu::always_inline]] inline ssize_t CompletionQueue::take(Entry* entries, std::size_t count) {
     if (front().status != core::DtoStatus::success) [[unlikely]] {
         return -FI_EAVAIL;
     }

@@ -84,7 +84,7 @@ class CompletionQueue final : public fid_cq, public core::CompletionQueue {
     std::atomic<bool> kicked_{false};
 };
 
-inline CompletionQueue& cq_of(fid_cq* f) { return *static_cast<CompletionQueue*>(f); }
+inline CompletionQueue& cq_of(fid_cq* f) { return static_cast<CompletionQueue&>(*f); }
 
 // fi_cq_open(3).
 int open_cq(fid_domain* domain, fi_cq_attr* attr, fid_cq** cq, void* context);

@@ -146,7 +146,7 @@ class Endpoint final : public fid_ep, private soft::EndpointOwner {
     soft::Endpoint soft_;
 };
 
-inline Endpoint& ep_of(fid_ep* f) { return *static_cast<Endpoint*>(f); }
+inline Endpoint& ep_of(fid_ep* f) { return static_cast<Endpoint&>(*f); }
 
 // Whether an endpoint can be made from it; if not, logs why.
 bool fits_endpoint(const char* call, const fi_info* info);

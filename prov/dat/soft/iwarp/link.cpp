@@ -109,7 +109,8 @@ void Link::push() {
         return; // what the peer still asks for is never answered
     }
     const Sender::Result result = sender_.push(socket_.fd());
-    if (over_) {
+    if (over_ || (result == Sender::Result::done && !blocked_ && !draining_ && watch_.armed()))
+        [[likely]] {
         return;
     }
     if (result == Sender::Result::refused) {
@@ -173,13 +174,16 @@ bool Link::read_once() {
         faulted();
         return false;
     }
-    std::size_t wanted = 0;
-    for (const iovec& piece : room) {
-        wanted += piece.iov_len;
+    std::size_t wanted = room[0].iov_len;
+    ssize_t n = 0;
+    if (room.size() == 1) [[likely]] {
+        n = ::recv(socket_.fd(), room[0].iov_base, wanted, 0);
+    } else {
+        n = ::readv(socket_.fd(), room.data(), static_cast<int>(room.size()));
+        for (const iovec& piece : room.subspan(1)) {
+            wanted += piece.iov_len;
+        }
     }
-    const ssize_t n = room.size() == 1
-                          ? ::recv(socket_.fd(), room[0].iov_base, room[0].iov_len, 0)
-                          : ::readv(socket_.fd(), room.data(), static_cast<int>(room.size()));
     if (n <= 0) {
         if (n == 0) {
             stream_ended();

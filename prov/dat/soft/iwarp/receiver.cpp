@@ -39,14 +39,15 @@ std::uint64_t carry_out(const AtomicRequest& request, std::byte* at) {
 
 } // namespace
 
-std::span<iovec> Receiver::room() {
+// In the middle of a frame, or where a large one is expected.
+std::span<iovec> Receiver::special_room() {
     const auto scratch = domain_.in_scratch();
     std::size_t count = 0;
     std::size_t tail = scratch.size() - frame_.size();
     std::byte* at = scratch.data() + frame_.size();
     if (placing_) {
-        // What is behind the payload is read along as far as the next header, so that
-        // a large payload behind that goes straight to its place as well.
+        // What is behind the payload is read along; behind a large one only as far as the
+        // next header, so that another large payload goes straight to its place as well.
         constexpr std::size_t kTail = kFpduMaxTrailer + kFpduUntaggedHeaderSize;
         if (!locate(placed_bytes_)) {
             return {};
@@ -55,7 +56,7 @@ std::span<iovec> Receiver::room() {
             room_[count++] = {target_[i].base, target_[i].length};
         }
         at = scratch.data();
-        tail = kTail;
+        tail = large_ ? kTail : scratch.size();
     } else if (!frame_.empty()) {
         std::memcpy(scratch.data(), frame_.data(), frame_.size());
     } else if (large_) {
@@ -86,7 +87,9 @@ bool Receiver::arrived(std::size_t n) {
     if (fault_.kind != Fault::Kind::none) {
         return false;
     }
-    keep(bytes.subspan(used));
+    if (used < bytes.size() || !frame_.empty()) [[unlikely]] {
+        keep(bytes.subspan(used));
+    }
     return true;
 }
 
@@ -94,9 +97,6 @@ bool Receiver::arrived(std::size_t n) {
 // large as a frame, which is not for an idle connection to hold.
 void Receiver::keep(std::span<const std::byte> left) {
     constexpr std::size_t kIdle = 256;
-    if (left.empty() && frame_.empty()) [[likely]] {
-        return;
-    }
     if (!frame_.empty() && left.data() >= frame_.data() &&
         left.data() <= frame_.data() + frame_.size()) {
         frame_.erase(frame_.begin(), frame_.end() - static_cast<std::ptrdiff_t>(left.size()));
@@ -113,11 +113,11 @@ void Receiver::keep(std::span<const std::byte> left) {
 std::size_t Receiver::consume(std::span<const std::byte> bytes) {
     std::size_t used = std::min(skip_, bytes.size());
     skip_ -= used;
-    while (bytes.size() - used >= kFpduLengthSize) {
+    for (;;) {
+        used += take_messages(bytes.subspan(used));
         const auto rest = bytes.subspan(used);
-        if (const std::size_t size = take_message(rest); size > 0) [[likely]] {
-            used += size;
-            continue;
+        if (rest.size() < kFpduLengthSize) [[likely]] {
+            return used;
         }
         ulpdu_size_ = peek_ulpdu_size(rest.data());
         const std::size_t whole = fpdu_size(ulpdu_size_);
@@ -129,47 +129,48 @@ std::size_t Receiver::consume(std::span<const std::byte> bytes) {
             return used;
         }
     }
-    return used;
 }
 
-// The usual case, straight: a whole plain Send, which is a message by itself, and a
-// receive of one segment for it. Returns the size of the frame; 0, and nothing has
-// changed: something about it is different, and frame() is to see to it.
-std::size_t Receiver::take_message(std::span<const std::byte> bytes) {
+// The usual case, straight: whole plain Sends, each a message by itself, and a receive
+// of one segment for each. Returns how many bytes those were. At what follows something
+// is different, and nothing of it has been done: frame() is to see to it.
+std::size_t Receiver::take_messages(std::span<const std::byte> bytes) {
     constexpr std::uint32_t kPlainSend = ddp_control(false, true, rdmap_octet(Opcode::send));
-    if (bytes.size() < fpdu_size(kDdpUntaggedHeaderSize) || crc_ || await_rtr_ || assembling_ ||
-        waiting_) {
+    if (crc_ || await_rtr_ || assembling_ || waiting_) [[unlikely]] {
         return 0;
     }
-    const std::byte* header = bytes.data();
-    const auto begin = load_be<std::uint32_t>(header);
-    const auto count = load_be<std::uint32_t>(header + 4);
-    const auto queue = load_be<std::uint32_t>(header + 8);
-    const auto msn = load_be<std::uint32_t>(header + 12);
-    const auto offset = load_be<std::uint32_t>(header + 16);
-    const std::size_t ulpdu = begin >> 16;
-    const std::size_t whole = fpdu_size(ulpdu);
-    if ((begin & 0xffff) != kPlainSend || queue != kQueueSend || msn != send_msn_ || offset != 0 ||
-        ulpdu < kDdpUntaggedHeaderSize || whole > bytes.size()) {
-        return 0;
+    const std::byte* at = bytes.data();
+    const std::byte* const end = at + bytes.size();
+    while (end - at >= static_cast<std::ptrdiff_t>(fpdu_size(kDdpUntaggedHeaderSize))) {
+        const auto begin = load_be<std::uint32_t>(at);
+        const auto queue = load_be<std::uint32_t>(at + 8);
+        const auto msn = load_be<std::uint32_t>(at + 12);
+        const auto offset = load_be<std::uint32_t>(at + 16);
+        const std::size_t ulpdu = begin >> 16;
+        const std::size_t size = ulpdu - kDdpUntaggedHeaderSize;
+        if ((begin & 0xffff) != kPlainSend || queue != kQueueSend || msn != send_msn_ ||
+            offset != 0 || ulpdu < kDdpUntaggedHeaderSize ||
+            end - at < static_cast<std::ptrdiff_t>(fpdu_size(ulpdu))) [[unlikely]] {
+            break;
+        }
+        const soft::Receive* receive = endpoint_.next_receive();
+        if (!receive || receive->iov_count != 1 || size > receive->capacity) [[unlikely]] {
+            break;
+        }
+        if (size > 0) {
+            std::memcpy(receive->iov.base, at + kFpduUntaggedHeaderSize, size);
+        }
+        if (dat_peer_) {
+            sender_.confirmed(load_be<std::uint32_t>(at + 4));
+        }
+        awake_ = true;
+        large_ = size >= kLargeSize;
+        ++send_msn_;
+        sender_.note_placed(++taken_);
+        endpoint_.complete_message(endpoint_.match_receive(), size);
+        at += fpdu_size(ulpdu);
     }
-    const std::size_t size = ulpdu - kDdpUntaggedHeaderSize;
-    const soft::Receive* receive = endpoint_.next_receive();
-    if (!receive || receive->iov_count != 1 || size > receive->capacity) {
-        return 0;
-    }
-    if (size > 0) {
-        std::memcpy(receive->iov.base, header + kFpduUntaggedHeaderSize, size);
-    }
-    awake_ = true;
-    large_ = size >= kLargeSize;
-    if (dat_peer_) {
-        sender_.confirmed(count);
-    }
-    ++send_msn_;
-    sender_.note_placed(++taken_);
-    endpoint_.complete_message(endpoint_.match_receive(), size);
-    return whole;
+    return static_cast<std::size_t>(at - bytes.data());
 }
 
 // A frame that is whole.

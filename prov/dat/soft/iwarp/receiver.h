@@ -48,7 +48,14 @@ class Receiver {
     // Where the next bytes of the stream belong: up to kRoom pieces, in order. Empty
     // where the memory of a placement under way is gone: fault() says so.
     static constexpr std::size_t kRoom = soft::kMaxIov + 1;
-    std::span<iovec> room();
+    std::span<iovec> room() {
+        if (placing_ || large_ || !frame_.empty()) [[unlikely]] {
+            return special_room();
+        }
+        const auto scratch = domain_.in_scratch();
+        room_[0] = {scratch.data(), scratch.size()};
+        return {room_.data(), 1};
+    }
     // `n` bytes came into room(). False: fault().
     bool arrived(std::size_t n);
     // Bytes that the handshake read. Before the first room().
@@ -117,7 +124,8 @@ class Receiver {
     Waiting& waiting();
     void forget_waiting();
     bool take_ack_due();
-    std::size_t take_message(std::span<const std::byte> bytes);
+    std::span<iovec> special_room();
+    std::size_t take_messages(std::span<const std::byte> bytes);
     std::size_t consume(std::span<const std::byte> bytes);
     void keep(std::span<const std::byte> left);
     bool frame(std::span<const std::byte> fpdu);

@@ -14,14 +14,14 @@ namespace dat::iwarp {
 
 // A send that no condition is on, whose payload is one piece. Its completion waits for
 // nothing but the socket.
-bool Sender::is_plain(const soft::Request& request) const {
+inline bool Sender::is_plain(const soft::Request& request) const {
     return request.op == soft::OpCode::send && request.length <= small_ && request.iov_count == 1 &&
            request.level == soft::Level::taken && !request.has_data && !request.solicited &&
            !request.fence;
 }
 
-std::byte* Sender::write_small_send(std::byte* frame, const soft::Request& request,
-                                    std::uint32_t msn) const {
+[[gnu::always_inline]] inline std::byte*
+Sender::write_small_send(std::byte* frame, const soft::Request& request, std::uint32_t msn) const {
     UntaggedSegment segment;
     segment.opcode = Opcode::send;
     segment.last = true;
