@@ -65,7 +65,7 @@ class Link final : public soft::Link, private soft::Pollable {
     void part(soft::Parting how) override;
 
   private:
-    static constexpr std::uint64_t kSmall = 1024; // bytes
+    static constexpr std::uint64_t kSmall = 16384; // bytes
     // Something to wait for, looked at in steps.
     struct Watch final : soft::Timer {
         explicit Watch(Link& link) : link_(link) {}
