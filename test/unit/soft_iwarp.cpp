@@ -8,8 +8,10 @@
 #include "soft/iwarp/link.h"
 
 #include <arpa/inet.h>
+#include <array>
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
+#include <cstring>
 #include <memory>
 #include <numeric>
 
@@ -47,7 +49,8 @@ dat::soft::Domain::Options with_crc(bool crc) {
 }
 
 struct Pair {
-    explicit Pair(bool crc = false) : domain(with_crc(crc)) { connect(); }
+    explicit Pair(bool crc = false) : Pair(with_crc(crc)) {}
+    explicit Pair(const dat::soft::Domain::Options& o) : domain(o) { connect(); }
 
     void connect() {
         {
@@ -119,7 +122,112 @@ void transfer_all_sizes(bool crc) {
     }
 }
 
+// Messages of those sizes, all at once, into receives that are posted already.
+void transfer_together(bool crc, std::span<const std::size_t> sizes) {
+    Pair p(crc);
+    std::vector<std::vector<std::byte>> data, into;
+    for (const std::size_t size : sizes) {
+        data.push_back(pattern(size));
+        data.back().insert(data.back().end(), 1, static_cast<std::byte>(data.size()));
+        into.emplace_back(size + 1);
+        p.b.receive(into.back(), into.size());
+    }
+    for (const auto& each : data) {
+        cr_assert(p.a.send<Link>(each, 1, dat::soft::Level::taken) == PostVerdict::posted);
+    }
+    std::vector<Completion> received;
+    cr_assert(p.run([&] {
+        for (const Completion& c : p.b.receives.take()) {
+            received.push_back(c);
+        }
+        return received.size() == data.size();
+    }));
+    for (std::size_t i = 0; i < data.size(); ++i) {
+        cr_assert(received[i].status == DtoStatus::success);
+        cr_assert_eq(received[i].context, reinterpret_cast<void*>(i + 1));
+        cr_assert_eq(received[i].length, data[i].size());
+        cr_assert(into[i] == data[i], "message %zu of %zu bytes", i, data[i].size());
+    }
+    cr_assert(p.run([&] { return p.a.requests.size() == data.size(); }));
+}
+
+// Small messages of one side, each with its number, as many as it can be rid of.
+class Flood {
+  public:
+    explicit Flood(Pair& pair) : pair_(pair), ring_(kRing, std::vector<std::byte>(kSize)) {}
+
+    // Until the socket takes no more. Returns how many are posted.
+    std::uint32_t run() {
+        constexpr int kStill = 200; // rounds in which nothing moves
+        for (int still = 0; still < kStill; ++still) {
+            while (post()) {
+                still = 0;
+            }
+            pair_.domain.progress();
+            pair_.a.requests.take();
+        }
+        return posted_;
+    }
+    // The next that came.
+    static bool is(std::span<const std::byte> message, std::uint32_t number) {
+        return message.size() == kSize && std::memcmp(message.data(), &number, 4) == 0 &&
+               message.back() == static_cast<std::byte>(number);
+    }
+    static constexpr std::size_t kSize = 500;
+
+  private:
+    static constexpr std::size_t kRing = 128; // as many as are outstanding
+
+    bool post() {
+        std::vector<std::byte>& next = ring_[posted_ % kRing];
+        if (pair_.a.endpoint.core().requests().full()) {
+            return false;
+        }
+        std::memcpy(next.data(), &posted_, 4);
+        next.back() = static_cast<std::byte>(posted_);
+        cr_assert(pair_.a.send<Link>(next, 1, dat::soft::Level::taken) == PostVerdict::posted);
+        ++posted_;
+        return true;
+    }
+
+    Pair& pair_;
+    std::vector<std::vector<std::byte>> ring_;
+    std::uint32_t posted_ = 0;
+};
+
+void fill_the_socket(bool crc) {
+    auto o = with_crc(crc);
+    o.settings.unexpected_bytes = 4096; // then the receiver stops reading
+    Pair p(o);
+    Flood flood(p);
+    const std::uint32_t posted = flood.run();
+    cr_assert(p.a.endpoint.core().requests().full());
+    std::array<std::byte, Flood::kSize> into;
+    for (std::uint32_t i = 0; i < posted; ++i) {
+        p.b.receive(into, i);
+        cr_assert(p.run([&] { return !p.b.receives.empty(); }));
+        cr_assert(p.b.receives.take()[0].status == DtoStatus::success);
+        cr_assert(Flood::is(into, i), "message %u", i);
+    }
+}
+
+constexpr std::size_t kMixed[] = {64,    20000, 3000, 70000, 8,     0,    16384, 4096,  511,
+                                  512,   16383, 1,    65024, 65003, 2048, 2047,  100,   32768,
+                                  16380, 7,     7,    7,     4096,  4096, 4096,  40000, 12};
+
 } // namespace
+
+// DTO-12: whichever way each of them takes through the link.
+Test(soft_iwarp, messages_of_mixed_sizes__arrive_whole_and_in_order, .timeout = 60) {
+    transfer_together(false, kMixed);
+    transfer_together(true, kMixed);
+}
+
+// DTO-12: where the socket takes part of a frame, the rest of it comes first.
+Test(soft_iwarp, small_messages_that_fill_the_socket__arrive_whole_and_in_order, .timeout = 60) {
+    fill_the_socket(false);
+    fill_the_socket(true);
+}
 
 // DTO-1, DTO-12, U-61: around every boundary that the link has of its own.
 Test(soft_iwarp, all_sizes_without_crc, .timeout = 60) { transfer_all_sizes(false); }
