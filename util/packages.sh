@@ -13,7 +13,8 @@
 # Nothing is done, and no root is needed, where nothing is missing.
 set -u
 
-build=(autoconf automake g++ libfabric-dev libtool make pkg-config)
+build=(autoconf automake g++ libcli11-dev libfabric-dev libfmt-dev libtool make nlohmann-json3-dev
+    pkg-config)
 run=(gcc libfabric-bin libopenmpi-dev openmpi-bin)
 test=(clang-14 clang-format-14 iproute2 libclang-rt-14-dev libcriterion-dev librapidcheck-dev mandoc)
 
