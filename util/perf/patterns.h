@@ -267,12 +267,11 @@ template <Side S> Result connects(S& side, const Case& what, Peer& peer, const A
             peer.client() ? side.ended() : side.end();
         }
     };
-    constexpr std::uint64_t kWarm = 10;
-    const auto nothing = [] {};
+    const std::uint64_t warm = std::min<std::uint64_t>(10, warm_operations(what));
     const Stopwatch warming;
-    make(kWarm);
+    make(warm);
     Result result;
-    result.operations = agree(peer, what.amount, kWarm, warming.seconds(), nothing);
+    result.operations = agree(peer, what.amount, warm, warming.seconds(), [] {});
     const Stopwatch watch;
     make(result.operations);
     watch.stop(result);
