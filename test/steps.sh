@@ -137,7 +137,7 @@ step_install() {
 installed_files() {
     local file status=0
     for file in lib/libfabric/libdat-fi.so include/rdma/fi_ext_dat.h lib/pkgconfig/libdat-fi.pc \
-        share/man/man7/fi_dat.7; do
+        share/man/man7/fi_dat.7 bin/dat_perf share/man/man1/dat_perf.1; do
         [ -f "$1/$file" ] || { echo "missing: $file"; status=1; }
     done
     return $status

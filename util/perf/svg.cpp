@@ -17,11 +17,12 @@ namespace {
 
 // The picture, in pixels.
 constexpr double kWidth = 760;
-constexpr double kHeight = 480;
+constexpr double kHeight = 500;
 constexpr double kLeft = 84;
 constexpr double kRight = 24;
-constexpr double kTop = 64;
+constexpr double kTop = 84;
 constexpr double kBottom = 60;
+constexpr std::size_t kSubtitle = 112; // characters in a line of what was measured
 constexpr double kPlotWidth = kWidth - kLeft - kRight;
 
 struct Look {
@@ -65,10 +66,14 @@ class Picture {
             kWidth, height);
         add("<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n");
         write(kLeft, 24, "start", fmt::format("{}: {}", measure.name, measure.title), 16);
-        write(kLeft, 44, "start",
-              fmt::format("{}; {} is better", waits ? "completions waited for" : "polled",
-                          measure.less_is_better ? "less" : "more"),
-              12);
+        std::string rest = conditions(measure, waits) + "; " +
+                           (measure.less_is_better ? "less" : "more") + " is better";
+        for (double y = 42; !rest.empty(); y += 15) {
+            const std::size_t space =
+                rest.size() > kSubtitle ? rest.rfind(' ', kSubtitle) : rest.size();
+            write(kLeft, y, "start", rest.substr(0, space), 11);
+            rest.erase(0, space + 1);
+        }
     }
     template <class... Values> void add(fmt::format_string<Values...> format, Values&&... values) {
         fmt::format_to(std::back_inserter(text_), format, std::forward<Values>(values)...);
