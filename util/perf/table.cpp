@@ -96,7 +96,7 @@ std::vector<std::string> notes(const Summary& summary) {
 }
 
 double confidence_of(const Summary& summary) {
-    double least = 1;
+    double least = summary.points[0].rows[0].values.empty() ? 0 : 1;
     for (const Point& point : summary.points) {
         for (const Row& row : point.rows) {
             if (!row.values.empty()) {
@@ -136,9 +136,6 @@ std::string table_text(const Summary& summary) {
     std::string text = fmt::format("\n{}: {}, {} ({} is better)\n", measure.name, measure.title,
                                    measure.unit, measure.less_is_better ? "less" : "more");
     text += wrapped(conditions(measure, summary.waits), "  ");
-    if (summary.points.empty()) {
-        return text;
-    }
     const std::size_t width = name_width(summary);
     const std::string& to = summary.points.front().rows.front().way.label;
     const std::string ratio =
