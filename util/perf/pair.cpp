@@ -167,9 +167,11 @@ void read_report(Child& child) {
     }
 }
 
-// Reads reports until all have ended, one has ended that did not go right, or the time
-// is over. True: all have ended.
-bool read_reports(std::span<Child> children, Clock::time_point until, bool stop_at_trouble) {
+enum class Heard { all, trouble, late };
+
+// Reads reports until all have ended, one has ended that did not go right (if that is
+// wanted), or the time is over.
+Heard read_reports(std::span<Child> children, Clock::time_point until, bool stop_at_trouble) {
     for (;;) {
         std::vector<pollfd> waiting;
         bool trouble = false;
@@ -182,8 +184,14 @@ bool read_reports(std::span<Child> children, Clock::time_point until, bool stop_
         }
         const auto left =
             std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
-        if (waiting.empty() || (trouble && stop_at_trouble) || left <= 0) {
-            return waiting.empty();
+        if (waiting.empty()) {
+            return Heard::all;
+        }
+        if (trouble && stop_at_trouble) {
+            return Heard::trouble;
+        }
+        if (left <= 0) {
+            return Heard::late;
         }
         ::poll(waiting.data(), waiting.size(), static_cast<int>(std::min<long long>(left, 60000)));
         for (Child& child : children) {
@@ -263,19 +271,18 @@ Outcome judge(std::span<const Child> children, bool late, int limit_s) {
 
 Outcome finish(std::span<Child> children, int limit_s) {
     const auto limit = Clock::now() + std::chrono::seconds(limit_s);
-    const bool all = read_reports(children, limit, true);
-    const bool late = !all && Clock::now() >= limit;
-    if (!all) {
+    const Heard heard = read_reports(children, limit, true);
+    if (heard != Heard::all) {
         const auto grace = Clock::now() + std::chrono::milliseconds(kGrace_ms);
         send_signal(children, SIGTERM);
-        if (!read_reports(children, grace, false)) {
+        if (read_reports(children, grace, false) != Heard::all) {
             send_signal(children, SIGKILL);
         }
     }
     for (Child& child : children) {
         reap(child);
     }
-    return judge(children, late, limit_s);
+    return judge(children, heard == Heard::late, limit_s);
 }
 
 std::string returned(const Child& child) {
