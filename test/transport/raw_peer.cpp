@@ -168,6 +168,25 @@ TRANSPORT_TEST(raw_initiator, enhanced_without_ready_to_receive__is_accepted) {
     wait_event(peer.side, FI_CONNECTED);
 }
 
+// U-63: the frame of a reply to another than `dat` holds 256 bytes, IRD and ORD among
+// them; a refused accept leaves the request as it was.
+TRANSPORT_TEST(raw_initiator, that_is_not_dat__is_sent_256_bytes_at_most) {
+    only_dat();
+    const std::pair<Mpa, std::size_t> cases[] = {{request_of_revision_1(), 256},
+                                                 {enhanced_request(0, 0), 252}};
+    for (const auto& [request, limit] : cases) {
+        Side side(transport);
+        side.listen();
+        raw::Socket socket = raw::Socket::connect(transport, side.port());
+        socket.write(encode(request));
+        const Event event = wait_event(side, FI_CONNREQ);
+        Endpoint endpoint(side, event);
+        cr_assert_eq(endpoint.accept(pattern(limit + 1)), -FI_EINVAL);
+        DAT_MUST(endpoint.accept(pattern(limit)));
+        cr_assert_eq(raw::read_mpa(socket).data.size(), 256u);
+    }
+}
+
 // U-65, architecture.md: without ready-to-receive the responder holds its frames
 // until the initiator's first.
 TRANSPORT_TEST(raw_initiator, without_ready_to_receive__gets_frames_after_its_first) {
