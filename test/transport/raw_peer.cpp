@@ -826,6 +826,29 @@ TRANSPORT_TEST(raw_responder, that_chooses_a_write__gets_it_first) {
     wait_event(peer.side, FI_CONNECTED);
 }
 
+// One that replies before it is prepared for ready-to-receive may miss it. It is sent
+// again, a few times, until either side says something else.
+TRANSPORT_TEST(raw_responder, that_says_nothing__gets_ready_to_receive_again) {
+    only_dat();
+    Requested peer(transport);
+    const auto ird = static_cast<std::uint16_t>(kDepth | raw::kPeerToPeer);
+    const auto ord = static_cast<std::uint16_t>(kDepth | raw::kRtrWrite);
+    peer.socket->write(encode(Mpa{true, raw::kEnhanced, 2, raw::enhanced(ird, ord)}));
+    wait_event(peer.side, FI_CONNECTED);
+    for (int time = 0; time < 2; ++time) {
+        const Segment ready = raw::read_segment(*peer.socket);
+        cr_assert(ready.tagged && ready.opcode == raw::kWrite && ready.payload.empty());
+    }
+    const Bytes out = pattern(10);
+    Op& sent = peer.endpoint.send(out.data(), out.size());
+    Segment next = raw::read_segment(*peer.socket);
+    while (next.opcode == raw::kWrite)
+        next = raw::read_segment(*peer.socket);
+    cr_assert(next.opcode == raw::kSend && next.payload == out);
+    wait_op(sent);
+    peer.socket->require_silent();
+}
+
 // siw copies the flags of the request into its reply: that is no announcement.
 TRANSPORT_TEST(raw_responder, that_copies_the_flags__is_not_taken_for_dat) {
     only_dat();

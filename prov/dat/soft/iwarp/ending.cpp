@@ -233,6 +233,7 @@ void Link::part(Parting how) {
     over_ = true;
     receiver_.announce_rest();
     domain_.reactor().disarm(watch_);
+    domain_.handshakes().disarm(again_);
     if (watched_) {
         domain_.reactor().remove(socket_.fd(), *this);
         watched_ = false;

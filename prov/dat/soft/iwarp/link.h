@@ -73,7 +73,16 @@ class Link final : public soft::Link, private soft::Pollable {
         Link& link_;
     };
 
+    // Ready-to-receive is said again while nothing else has been said.
+    struct Again final : soft::Timer {
+        explicit Again(Link& link) : link_(link) {}
+        void expired() override { link_.ready_again(); }
+        Link& link_;
+    };
+
     void ready(std::uint32_t events) override;
+    void expect_answer();
+    void ready_again();
     void put_off();
     void update_interest();
     void send_failed();
@@ -101,13 +110,17 @@ class Link final : public soft::Link, private soft::Pollable {
     Sender sender_;
     Receiver receiver_;
     Watch watch_{*this};
-    std::uint64_t sent_in_ = 0; // the round of the domain in which a post went out at once
+    Again again_{*this};
+    int times_ready_ = 0;          // ready-to-receive was sent
+    std::uint64_t ready_sent_ = 0; // bytes_sent() after that
+    std::uint64_t sent_in_ = 0;    // the round of the domain in which a post went out at once
     std::uint32_t idle_polls_ = 0;
     std::uint32_t interest_ = 0; // what the reactor watches for
     bool watched_ = false;       // in the reactor
     bool put_off_ = false;       // in the domain's list of pushes
     bool blocked_ = false;       // the socket is full
     bool over_ = false;          // part() was called
+    bool says_ready_ = false;    // to a peer that may miss it
     bool stopped_ = false;       // reading has stopped: too much is staged
     bool peer_ended_ = false;    // the peer's end has been seen
     bool end_waits_ = false;     // but messages before it wait for receives
