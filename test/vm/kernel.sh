@@ -44,14 +44,22 @@ find_versions() {
     [ -n "$version" ] || die "apt knows no version of $image"
 }
 
+fetch() {
+    apt-get -qq -o Acquire::Retries=3 download "$image=$version" \
+        "linux-headers-$release=$version" "linux-headers-${release%-amd64}-common=$version" \
+        "linux-kbuild-$series=$version" "linux-source-$series=$version"
+}
+
+# Where the mirror has newer packages than the lists say, the lists are fetched first.
 download() {
-    local packages=("$image=$version" "linux-headers-$release=$version"
-        "linux-headers-${release%-amd64}-common=$version" "linux-kbuild-$series=$version"
-        "linux-source-$series=$version")
-    mkdir packages && cd packages
-    apt-get -qq -o Acquire::Retries=3 download "${packages[@]}" ||
-        { apt-get -qq -o Acquire::Retries=3 update &&
-            apt-get -qq -o Acquire::Retries=3 download "${packages[@]}"; }
+    mkdir packages
+    cd packages
+    if ! fetch; then
+        rm -f -- *.deb
+        apt-get -qq -o Acquire::Retries=3 update
+        find_versions
+        fetch
+    fi
     cd ..
 }
 
@@ -103,7 +111,8 @@ for tool in apt-get dpkg-deb make gcc-12 xz cpio gzip /sbin/depmod /bin/busybox;
     command -v "$tool" >/dev/null || die "$tool is missing: bash util/packages.sh build vm, as root"
 done
 find_versions
-key=$version-$(cat "${BASH_SOURCE[0]}" "$here/init" | sha256sum | cut -c1-12)
+contents=$(cat "${BASH_SOURCE[0]}" "$here/init" | sha256sum | cut -c1-12)
+key=$version-$contents
 if [ -f "$cache/$key/initramfs" ]; then
     echo "$cache/$key"
     exit 0
@@ -124,6 +133,7 @@ make_all() {
     unpack
     build_siw
     make_initramfs
+    echo "$version-$contents" >key
 }
 # In the background, since a shell whose failure is looked at goes on after failures.
 make_all >log 2>&1 &
@@ -131,6 +141,7 @@ wait $! || {
     tail -n 30 log >&2
     die 'the guest kernel could not be made'
 }
+key=$(cat key)
 find "$cache" -mindepth 1 -maxdepth 1 ! -path "$work" ! -name '.making.*' -exec rm -rf {} +
 mv "$done" "$cache/$key" 2>/dev/null || [ -f "$cache/$key/initramfs" ] ||
     die "$cache/$key could not be made"
