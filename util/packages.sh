@@ -17,8 +17,8 @@ set -u
 build=(autoconf automake g++ libfabric-dev libtool make pkg-config)
 run=(gcc libfabric-bin libopenmpi-dev openmpi-bin)
 test=(clang-14 clang-format-14 iproute2 libclang-rt-14-dev libcriterion-dev librapidcheck-dev mandoc)
-vm=(busybox-static cpio gcc-12 ibverbs-providers iproute2 kmod libibverbs-dev librdmacm-dev
-    qemu-system-x86 rdma-core rdmacm-utils tshark xz-utils)
+vm=(busybox-static cpio gcc-12 ibverbs-providers iproute2 kmod libelf1 libibverbs-dev librdmacm-dev
+    libssl3 qemu-system-x86 rdma-core rdmacm-utils tshark xz-utils)
 
 usage() {
     echo "usage: ${0##*/} [--list] build|run|test|vm ..." >&2

@@ -71,6 +71,7 @@ for what; do
         # shellcheck disable=SC2053
         [[ -z $only || /$name == $only ]] || continue
         # Unquoted on purpose: the words of the entry.
+        # shellcheck disable=SC2086
         run_test "$suite" $test
     done
     say "end $what"

@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2034,SC2154
+# shellcheck shell=bash disable=SC2034,SC2086,SC2154
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #
 # Sourced by guest.sh for one test of a suite: the programs, and how they are driven.

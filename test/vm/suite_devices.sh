@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2034,SC2154
+# shellcheck shell=bash disable=SC2034,SC2086,SC2154
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #
 # The guest itself: its devices are there, and carry the field's own programs.

@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2034,SC2154
+# shellcheck shell=bash disable=SC2034,SC2086,SC2154
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #
 # The software domain's iWARP link, in a network namespace without RDMA device, against
@@ -12,7 +12,7 @@ tests=(
     "90 every_send_variant__arrives both_ways sends"
     "90 writes_and_reads__are_served both_ways transfers"
     "90 invalidating_send__ends_the_key both_ways invalidating_send"
-    "120 private_data_of_every_size__arrives private_data"
+    "240 private_data_of_every_size__arrives private_data"
     "60 private_data_beyond_what_siw_takes__is_refused private_data_too_long"
     "60 reject_with_data__arrives rejects"
     "60 write_to_a_bad_key__is_terminated_by_siw both_ways bad_write_to_siw"
