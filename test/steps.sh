@@ -105,7 +105,7 @@ make_check() { # folder make-arguments...
 # --- the steps, in the order of test/run.sh ---------------------------------
 
 step_packages() {
-    bash "$root/util/packages.sh" build run test
+    bash "$root/util/packages.sh" build run test vm
 }
 
 # The tests run on what a distribution holds, read-only, in build folders
@@ -137,7 +137,7 @@ step_install() {
 installed_files() {
     local file status=0
     for file in lib/libfabric/libdat-fi.so include/rdma/fi_ext_dat.h lib/pkgconfig/libdat-fi.pc \
-        share/man/man7/fi_dat.7; do
+        share/man/man7/fi_dat.7 bin/dat_perf share/man/man1/dat_perf.1; do
         [ -f "$1/$file" ] || { echo "missing: $file"; status=1; }
     done
     return $status
@@ -187,6 +187,18 @@ step_fuzzing() {
     bash "$work/source/test/fuzz/run.sh" 5 >"$work/fuzzing" || status=1
     cat "$work/fuzzing"
     count "$(grep -c 'nothing found$' "$work/fuzzing")" "$(grep -c ' FOUND ' "$work/fuzzing")"
+    return $status
+}
+
+# The release build, in a guest with software RDMA devices. Its kernel is kept outside
+# of $work, since it is the same the next time.
+step_guest() {
+    local status=0
+    DAT_BUILDDIR=$work/release bash "$work/source/test/vm/run.sh" --keep "$work/guest" \
+        >"$work/guest.out" || status=1
+    cat "$work/guest.out"
+    count "$(grep -c '^ok ' "$work/guest.out")" "$(grep -c '^FAIL ' "$work/guest.out")"
+    grep '^skip ' "$work/guest.out" | while read -r _ reason; do count_skip "$reason"; done
     return $status
 }
 

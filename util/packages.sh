@@ -3,22 +3,26 @@
 #
 # The Debian packages that this project needs, named here alone.
 #
-#   packages.sh build run test     installs what is missing (any of the words)
+#   packages.sh build run test vm  installs what is missing (any of the words)
 #   packages.sh --list build       prints the names
 #
 #   build  what configure and make need
 #   run    what the main job runs: libfabric's own programs, Open MPI
 #   test   what the tests need besides
+#   vm     what the guest of test/vm needs besides, and the programs that run in it
 #
 # Nothing is done, and no root is needed, where nothing is missing.
 set -u
 
-build=(autoconf automake g++ libfabric-dev libtool make pkg-config)
+build=(autoconf automake g++ libcli11-dev libfabric-dev libfmt-dev libtool make nlohmann-json3-dev
+    pkg-config)
 run=(gcc libfabric-bin libopenmpi-dev openmpi-bin)
 test=(clang-14 clang-format-14 iproute2 libclang-rt-14-dev libcriterion-dev librapidcheck-dev mandoc)
+vm=(busybox-static cpio gcc-12 ibverbs-providers iproute2 kmod libelf1 libibverbs-dev librdmacm-dev
+    libssl3 qemu-system-x86 rdma-core rdmacm-utils tshark xz-utils)
 
 usage() {
-    echo "usage: ${0##*/} [--list] build|run|test ..." >&2
+    echo "usage: ${0##*/} [--list] build|run|test|vm ..." >&2
     exit 2
 }
 
@@ -43,6 +47,7 @@ for group; do
     build) wanted+=("${build[@]}") ;;
     run) wanted+=("${run[@]}") ;;
     test) wanted+=("${test[@]}") ;;
+    vm) wanted+=("${vm[@]}") ;;
     *) usage ;;
     esac
 done

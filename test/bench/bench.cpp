@@ -1,242 +1,270 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// The benchmark's command: everything in rounds, in which the three ways alternate, as
-// Markdown tables of medians; or one case; or a trial that everything runs. run.sh
-// starts it. May include: test/bench, std.
-#include "bench.h"
-
-#include "run_case.h"
+// What dat_perf does not measure: the memory of idle connections, and both ends in one
+// thread, for callgrind; and one case alone, for those who look at it with a profiler.
+// The measuring itself is util/perf's. run.sh starts it.
+// May include: test/bench, util/perf, std.
+#include "idle.h"
+#include "util/perf/case.h"
+#include "util/perf/fabric_side.h"
+#include "util/perf/pair.h"
+#include "util/perf/raw_side.h"
+#include "util/perf/run_case.h"
+#include "util/perf/statistics.h"
+#include "util/perf/way.h"
 
 #include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
+#include <exception>
 #include <functional>
 #include <string>
 #include <string_view>
+#include <sys/resource.h>
 #include <vector>
 
 namespace dat::bench {
 namespace {
 
-constexpr std::size_t kSizes[] = {8, 64, 512, 4096, 32768, 262144, 1048576, 4194304};
-constexpr std::size_t kOverCount = std::size(kOvers);
+using perf::Case;
+using perf::FabricOptions;
+using perf::FabricSide;
+using perf::Kind;
+using perf::Pattern;
+using perf::Peer;
+using perf::Way;
 
-// How many operations take some tenths of a second.
-std::uint64_t operations(Pattern pattern, std::size_t size) {
-    switch (pattern) {
-    case Pattern::connect:
-        return 500;
-    case Pattern::idle:
-        return 1000;
-    case Pattern::ping:
-        return std::min<std::uint64_t>(10'000, (std::uint64_t{512} << 20) / (size + 16'384));
-    case Pattern::stream:
-        break;
+constexpr int kLimit_s = 100;
+
+// "raw" is the socket; anything else a provider, as dat_perf takes it.
+Way way_of(std::string_view word) {
+    if (word == "raw") {
+        return perf::socket_way();
     }
-    return std::min<std::uint64_t>(200'000, (std::uint64_t{768} << 20) / (size + 1024));
+    return perf::parse_ways(word).at(0);
 }
 
-std::string text(std::size_t size) {
-    if (size >= 1 << 20) {
-        return std::to_string(size >> 20) + " MiB";
-    }
-    return size >= 1024 ? std::to_string(size >> 10) + " KiB" : std::to_string(size) + " B";
+void raise_descriptor_limit() {
+    rlimit limit{};
+    getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-double median(std::vector<double> values) {
-    std::sort(values.begin(), values.end());
-    const std::size_t middle = values.size() / 2;
-    return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
-
-// What one case gave over each way, in each round.
-struct Row {
-    std::array<std::vector<Results>, kOverCount> rounds;
+struct BothIdle {
+    Idle server;
+    Idle client;
 };
 
-using Figure = std::function<double(const Results&)>;
+BothIdle measure_idle(const Way& way, std::uint64_t connections) {
+    constexpr std::size_t kSize = 64;
+    const perf::Outcome outcome = perf::run_pair(
+        [&](Peer& peer) {
+            raise_descriptor_limit();
+            if (way.kind == Kind::socket) {
+                perf::RawSide side(kSize, false);
+                return perf::as_bytes(idle(side, connections, peer));
+            }
+            perf::set_environment(way);
+            FabricOptions options;
+            options.size = kSize;
+            FabricSide side(way, options);
+            return perf::as_bytes(idle(side, connections, peer));
+        },
+        kLimit_s);
+    if (outcome.ending != perf::Ending::right) {
+        perf::fail("%s: %s", way.label.c_str(), outcome.why.c_str());
+    }
+    return {perf::from_bytes<Idle>(outcome.server), perf::from_bytes<Idle>(outcome.client)};
+}
 
-// A line of a table: the median over each way, and the medians of the quotients of
-// runs that followed each other.
-void print_row(const std::string& title, const Row& row, const Figure& figure) {
-    std::printf("| %s |", title.c_str());
-    std::array<std::vector<double>, kOverCount> values;
-    for (std::size_t over = 0; over < kOverCount; ++over) {
-        for (const Results& results : row.rounds[over]) {
-            values[over].push_back(figure(results));
+// --- the table of memory ----------------------------------------------------
+
+constexpr std::array<const char*, 3> kWays = {"dat", "tcp", "raw"};
+using Rows = std::array<std::vector<BothIdle>, kWays.size()>;
+using Figure = std::function<double(const BothIdle&)>;
+
+// A line: the median over each way, and those of the quotients of runs that followed
+// each other.
+void print_row(const char* title, const Rows& rows, const Figure& figure) {
+    std::array<std::vector<double>, kWays.size()> values;
+    std::printf("| %s |", title);
+    for (std::size_t way = 0; way < kWays.size(); ++way) {
+        for (const BothIdle& one : rows[way]) {
+            values[way].push_back(figure(one));
         }
-        const double middle = median(values[over]);
-        std::printf(middle < 100 ? " %.2f |" : " %.0f |", middle);
+        std::printf(" %.2f |", perf::median(values[way]));
     }
     for (const std::size_t other : {std::size_t{2}, std::size_t{1}}) {
-        std::vector<double> quotients;
-        for (std::size_t i = 0; i < values[0].size(); ++i) {
-            quotients.push_back(values[0][i] / values[other][i]);
-        }
-        std::printf(" %.2f |", median(quotients));
+        std::printf(" %.2f |", perf::median(perf::quotients(values[0], values[other])));
     }
     std::printf("\n");
 }
 
-void print_head(const char* title, const char* first) {
-    std::printf("\n%s\n\n| %s | dat | tcp | raw | dat/raw | dat/tcp |\n", title, first);
-    std::printf("| --- | ---: | ---: | ---: | ---: | ---: |\n");
-}
-
-Row measure(Pattern pattern, std::size_t size, int rounds) {
-    Row row;
-    for (int round = 0; round < rounds; ++round) {
-        for (const Over over : kOvers) {
-            const Case what{over, pattern, size, operations(pattern, size)};
-            row.rounds[static_cast<std::size_t>(over)].push_back(run_case(what));
+int memory_table(std::uint64_t rounds) {
+    constexpr std::uint64_t kConnections = 1000;
+    Rows rows;
+    for (std::uint64_t round = 0; round < rounds; ++round) {
+        for (std::size_t way = 0; way < kWays.size(); ++way) {
+            rows[way].push_back(measure_idle(way_of(kWays[way]), kConnections));
         }
     }
-    return row;
-}
-
-void tables_of_messages(int rounds) {
-    print_head("Half round trip, microseconds", "message");
-    for (const std::size_t size : kSizes) {
-        print_row(text(size), measure(Pattern::ping, size, rounds),
-                  [](const Results& r) { return r.client.median_s * 1e6 / 2; });
-    }
-    std::vector<Row> rows;
-    print_head("Message rate, thousands per second", "message");
-    for (const std::size_t size : kSizes) {
-        rows.push_back(measure(Pattern::stream, size, rounds));
-        print_row(text(size), rows.back(), [](const Results& r) {
-            return static_cast<double>(r.client.operations) / r.client.seconds / 1e3;
-        });
-    }
-    print_head("Bandwidth, MB/s (the same runs)", "message");
-    for (std::size_t i = 0; i < std::size(kSizes); ++i) {
-        print_row(text(kSizes[i]), rows[i], [&](const Results& r) {
-            const std::uint64_t bytes = r.client.operations * kSizes[i];
-            return static_cast<double>(bytes) / r.client.seconds / 1e6;
-        });
-    }
-}
-
-void tables_of_connections(int rounds) {
-    constexpr std::size_t kSize = 64;
-    print_head("Connections made and ended", "");
-    print_row("per second", measure(Pattern::connect, kSize, rounds), [](const Results& r) {
-        return static_cast<double>(r.client.operations) / r.client.seconds;
-    });
-    print_head("Memory of an idle connection, KiB an endpoint", "");
-    const Row idle = measure(Pattern::idle, kSize, std::min(rounds, 3));
+    std::printf("\nMemory of an idle connection, KiB an endpoint\n\n"
+                "|  | dat | tcp | raw | dat/raw | dat/tcp |\n"
+                "| --- | ---: | ---: | ---: | ---: | ---: |\n");
+    using When = Memory Idle::*;
     using Part = double Memory::*;
-    const auto larger = [](Memory Result::*when, Part part) {
-        return [=](const Results& r) {
+    const auto larger = [](When when, Part part) {
+        return [=](const BothIdle& r) {
             return std::max(r.server.*when.*part, r.client.*when.*part) / 1024;
         };
     };
-    print_row("connected, RSS", idle, larger(&Result::made, &Memory::rss));
-    print_row("connected, PSS", idle, larger(&Result::made, &Memory::pss));
-    print_row("128 receives posted, RSS", idle, larger(&Result::posted, &Memory::rss));
-    print_row("128 receives posted, PSS", idle, larger(&Result::posted, &Memory::pss));
-    print_row("all of both queues used, RSS", idle, larger(&Result::used, &Memory::rss));
-    print_row("all of both queues used, PSS", idle, larger(&Result::used, &Memory::pss));
-    print_row("the kernel's, for the socket", idle,
-              [](const Results& r) { return std::max(r.server.socket, r.client.socket) / 1024; });
+    print_row("connected, RSS", rows, larger(&Idle::made, &Memory::rss));
+    print_row("connected, PSS", rows, larger(&Idle::made, &Memory::pss));
+    print_row("128 receives posted, RSS", rows, larger(&Idle::posted, &Memory::rss));
+    print_row("128 receives posted, PSS", rows, larger(&Idle::posted, &Memory::pss));
+    print_row("all of both queues used, RSS", rows, larger(&Idle::used, &Memory::rss));
+    print_row("all of both queues used, PSS", rows, larger(&Idle::used, &Memory::pss));
+    print_row("the kernel's, for the socket", rows,
+              [](const BothIdle& r) { return std::max(r.server.socket, r.client.socket) / 1024; });
+    return 0;
 }
 
-bool runs(const Case& what) {
-    const Results results = run_case(what);
-    const bool right = results.server.operations == what.operations &&
-                       results.client.operations == what.operations;
-    std::printf("%s: %s over %s, %zu bytes: %llu and %llu operations\n", right ? "ok" : "FAILED",
-                name(what.pattern), name(what.over), what.size,
-                static_cast<unsigned long long>(results.server.operations),
-                static_cast<unsigned long long>(results.client.operations));
-    return right;
+// --- one case ---------------------------------------------------------------
+
+int one_idle(const char* word, std::uint64_t connections) {
+    const Idle r = measure_idle(way_of(word), connections).client;
+    std::printf("%s idle: RSS %.0f, posted %.0f, used %.0f, socket %.0f\n", word, r.made.rss,
+                r.posted.rss, r.used.rss, r.socket);
+    return 0;
 }
 
-// Everything once, a few operations each: they have to be counted on both sides.
-int smoke() {
-    constexpr std::uint64_t kOperations = 20;
-    bool right = true;
-    for (const Over over : kOvers) {
-        for (const std::size_t size : {std::size_t{64}, std::size_t{100'000}}) {
-            right &= runs({over, Pattern::ping, size, kOperations});
-            right &= runs({over, Pattern::stream, size, kOperations});
-        }
-        right &= runs({over, Pattern::connect, 64, kOperations});
-        right &= runs({over, Pattern::idle, 64, kOperations});
+int one_case(const char* word, Pattern pattern, std::size_t size, std::uint64_t operations) {
+    Case what;
+    what.way = way_of(word);
+    what.pattern = pattern;
+    what.size = size;
+    what.amount.operations = operations;
+    const perf::CaseOutcome outcome = perf::run_case(what);
+    if (outcome.ending != perf::Ending::right) {
+        perf::fail("%s: %s", word, outcome.why.c_str());
     }
-    return right ? 0 : 1;
+    const perf::Result& r = outcome.client;
+    const auto count = static_cast<double>(r.operations);
+    std::printf("%s %s %zu B: %.3f us an operation, half round trip %.3f us, %.1f MB/s\n", word,
+                perf::name(pattern), size, r.seconds * 1e6 / count, r.median_s * 1e6 / 2,
+                count * static_cast<double>(size) / r.seconds / 1e6);
+    return 0;
+}
+
+// --- both ends in one thread ------------------------------------------------
+
+void connect_in_one(FabricSide& server, FabricSide& client) {
+    const perf::Address listener = server.open(perf::Role::server);
+    const perf::Address other = client.open(perf::Role::client);
+    if (!client.connected()) {
+        server.join(perf::Role::server, other);
+        client.join(perf::Role::client, listener);
+        return;
+    }
+    client.begin_join(listener);
+    for (bool here = false, there = false; !here || !there;) {
+        here |= client.progress_join();
+        there |= server.progress_join();
+    }
+}
+
+// `operations` messages one way, in bursts of so many sends behind as many receives,
+// each taken from the completion queues. Without threads of the provider
+// (FI_PROGRESS_MANUAL), so that every run makes the same calls, whatever the machine
+// does meanwhile.
+int in_one(const char* word, std::size_t size, std::size_t burst, std::uint64_t operations) {
+    const Way way = way_of(word);
+    perf::set_environment(way);
+    FabricOptions options;
+    options.size = size;
+    options.progress = FI_PROGRESS_MANUAL;
+    FabricSide server(way, options);
+    FabricSide client(way, options);
+    connect_in_one(server, client);
+    std::uint64_t done = 0;
+    while (done < operations) {
+        std::size_t sent = 0;
+        std::size_t received = 0;
+        for (std::size_t i = 0; i < burst; ++i) {
+            server.receive(0);
+        }
+        for (std::size_t i = 0; i < burst; ++i) {
+            while (!client.send(0)) {
+                sent += client.look(0).sent;
+                received += server.look(0).received; // some providers wait for the peer
+            }
+        }
+        while (sent < burst) {
+            sent += client.look(0).sent;
+        }
+        while (received < burst) {
+            received += server.look(0).received;
+        }
+        done += burst;
+    }
+    std::printf("%llu operations\n", static_cast<unsigned long long>(done));
+    return 0;
+}
+
+// --- the command ------------------------------------------------------------
+
+// Everything here once, with a few operations.
+int smoke() {
+    for (const char* word : kWays) {
+        one_case(word, Pattern::ping, 64, 20);
+        one_idle(word, 20);
+    }
+    return in_one("dat", 64, 4, 20);
 }
 
 int usage() {
-    std::fputs("usage: bench --rounds N              everything, as tables\n"
+    std::fputs("usage: bench --memory ROUNDS         the memory of idle connections, a table\n"
                "       bench --smoke                 a few operations of everything\n"
                "       bench --case WAY PATTERN BYTES OPERATIONS\n"
                "       bench --in-one WAY BYTES BURST OPERATIONS\n"
-               "WAY: dat tcp raw; PATTERN: ping stream connect idle\n",
+               "WAY: raw, or a provider as dat_perf takes it; PATTERN: idle, ping, stream,\n"
+               "write, read, read_one, atomic, atomic_one, connect\n",
                stderr);
     return 2;
 }
 
 std::uint64_t number(const char* word) { return std::strtoull(word, nullptr, 0); }
 
-template <class Enum, std::size_t N>
-bool find(const Enum (&all)[N], std::string_view word, Enum& found) {
-    for (const Enum each : all) {
-        if (word == name(each)) {
-            found = each;
-            return true;
+int case_of(char** words) {
+    const std::string_view wanted = words[1];
+    if (wanted == "idle") {
+        return one_idle(words[0], number(words[3]));
+    }
+    for (const Pattern pattern :
+         {Pattern::ping, Pattern::stream, Pattern::write, Pattern::read, Pattern::read_one,
+          Pattern::atomic, Pattern::atomic_one, Pattern::connect}) {
+        if (wanted == perf::name(pattern) && number(words[2]) > 0 && number(words[3]) > 0) {
+            return one_case(words[0], pattern, number(words[2]), number(words[3]));
         }
     }
-    return false;
-}
-
-int one_case(char** words) {
-    constexpr Pattern kPatterns[] = {Pattern::ping, Pattern::stream, Pattern::connect,
-                                     Pattern::idle};
-    Case what;
-    if (!find(kOvers, words[0], what.over) || !find(kPatterns, words[1], what.pattern)) {
-        return usage();
-    }
-    what.size = number(words[2]);
-    what.operations = number(words[3]);
-    const Result r = run_case(what).client;
-    std::printf("%s %s %zu B: %.3f us an operation, half round trip %.3f us, %.1f MB/s; "
-                "RSS %.0f, posted %.0f, used %.0f, socket %.0f\n",
-                words[0], words[1], what.size, r.seconds * 1e6 / static_cast<double>(r.operations),
-                r.median_s * 1e6 / 2,
-                static_cast<double>(r.operations * what.size) / r.seconds / 1e6, r.made.rss,
-                r.posted.rss, r.used.rss, r.socket);
-    return 0;
-}
-
-int in_one(char** words) {
-    Over over = Over::dat;
-    if (!find(kOvers, words[0], over) || over == Over::raw) {
-        return usage();
-    }
-    const Result r = run_in_one(over, number(words[1]), number(words[2]), number(words[3]));
-    std::printf("%llu operations\n", static_cast<unsigned long long>(r.operations));
-    return 0;
+    return usage();
 }
 
 int run(int argc, char** argv) {
     const std::string_view mode = argc > 1 ? argv[1] : "";
-    if (mode == "--rounds" && argc == 3 && number(argv[2]) > 0) {
-        const int rounds = static_cast<int>(number(argv[2]));
-        tables_of_messages(rounds);
-        tables_of_connections(rounds);
-        return 0;
+    if (mode == "--memory" && argc == 3 && number(argv[2]) > 0) {
+        return memory_table(number(argv[2]));
     }
     if (mode == "--smoke" && argc == 2) {
         return smoke();
     }
     if (mode == "--case" && argc == 6) {
-        return one_case(argv + 2);
+        return case_of(argv + 2);
     }
     if (mode == "--in-one" && argc == 6) {
-        return in_one(argv + 2);
+        return in_one(argv[2], number(argv[3]), number(argv[4]), number(argv[5]));
     }
     return usage();
 }
@@ -246,5 +274,10 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
     setvbuf(stdout, nullptr, _IOLBF, 0); // nothing is left in it where a child begins
-    return dat::bench::run(argc, argv);
+    try {
+        return dat::bench::run(argc, argv);
+    } catch (const std::exception& trouble) {
+        std::fprintf(stderr, "bench: %s\n", trouble.what());
+        return 1;
+    }
 }

@@ -4,12 +4,16 @@
 #ifndef DAT_TEST_BENCH_MEMORY_H
 #define DAT_TEST_BENCH_MEMORY_H
 
-#include "bench.h"
-
 #include <cstddef>
 #include <cstdint>
 
 namespace dat::bench {
+
+// Bytes that an endpoint costs its process.
+struct Memory {
+    double rss = 0; // resident
+    double pss = 0; // the same, shared pages divided among their processes
+};
 
 struct Footprint {
     std::uint64_t rss = 0;  // bytes, of this process

@@ -4,6 +4,7 @@
 # A layer of prov/dat includes only itself and what is named after its arrow:
 #   base -> std    core -> base    soft -> core, base
 #   soft/iwarp and other links -> soft, core, base    verbs -> core, base
+#   soft/shm is offered by the handshake of soft/iwarp, and uses its sockets and codes
 #   ofi -> all of these, and libfabric    plugin.cpp -> all
 # core has no I/O, clock, thread or libfabric.
 set -u
@@ -30,6 +31,7 @@ allowed() {
     base) echo base ;;
     core) echo core base ;;
     soft) echo soft core base ;;
+    soft/iwarp | soft/shm) echo soft/iwarp soft/shm soft core base ;;
     soft/*) echo "$1" soft core base ;;
     verbs) echo verbs core base ;;
     ofi | top) echo "$links" top ofi verbs soft core base ;;

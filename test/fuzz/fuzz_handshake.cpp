@@ -108,6 +108,7 @@ dat::soft::Domain& domain() {
     static soft_test::Domain one([] {
         auto o = soft_test::options();
         o.settings.crc = dat::soft::Crc::off;
+        o.settings.shm = true; // offers are looked at, and made
         o.settings.keepalive = std::chrono::seconds(0);
         o.settings.unexpected_bytes = 256;
         return o;

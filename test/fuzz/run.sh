@@ -16,9 +16,9 @@ set -u
 
 root=$(cd "${DAT_SRCDIR:-$(dirname "${BASH_SOURCE[0]}")/../..}" && pwd) || exit 1
 fuzz=$root/test/fuzz
-targets=(mpa codec handshake receive)
-declare -A long_runs=([mpa]=4400000 [codec]=4400000 [handshake]=200000 [receive]=1000000)
-declare -A max_size=([mpa]=600 [codec]=200 [handshake]=700 [receive]=600)
+targets=(mpa codec handshake receive rings)
+declare -A long_runs=([mpa]=4400000 [codec]=4400000 [handshake]=200000 [receive]=700000 [rings]=300000)
+declare -A max_size=([mpa]=600 [codec]=200 [handshake]=700 [receive]=600 [rings]=600)
 export ASAN_OPTIONS=${ASAN_OPTIONS:-quarantine_size_mb=8}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 
@@ -52,8 +52,8 @@ sources() {
     local iwarp=$root/prov/dat/soft/iwarp name
     echo "$fuzz/fuzz_$1.cpp"
     case $1 in
-    handshake | receive)
-        [ "$1" = handshake ] || echo "$fuzz/hostile_peer.cpp"
+    handshake | receive | rings)
+        [ "$1" != receive ] || echo "$fuzz/hostile_peer.cpp"
         find "$root/prov/dat/"{base,core,soft} -name '*.cpp' | sort
         ;;
     *)

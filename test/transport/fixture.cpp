@@ -6,6 +6,8 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -17,8 +19,12 @@ namespace dat::test {
 
 namespace {
 
-const Transport kIwarpIpv4{"iwarp_ipv4", AF_INET, "127.0.0.1", FI_PROGRESS_AUTO};
-const Transport kIwarpIpv6{"iwarp_ipv6", AF_INET6, "::1", FI_PROGRESS_MANUAL};
+constexpr std::array kTransports{
+    Transport{"iwarp_ipv4", false, AF_INET, "127.0.0.1", FI_PROGRESS_AUTO},
+    Transport{"iwarp_ipv6", false, AF_INET6, "::1", FI_PROGRESS_MANUAL},
+    Transport{"shm_ipv4", true, AF_INET, "127.0.0.1", FI_PROGRESS_AUTO},
+    Transport{"shm_ipv6", true, AF_INET6, "::1", FI_PROGRESS_MANUAL},
+};
 
 constexpr std::size_t kMaxPrivateData = 1024;
 constexpr std::uint32_t kApi = FI_VERSION(1, 17);
@@ -71,18 +77,39 @@ void choose_provider() {
 
 } // namespace
 
-const std::vector<const Transport*> kTransports{&kIwarpIpv4, &kIwarpIpv6};
-
 std::string error_name(long result) {
     return std::to_string(result) + " (" + fi_strerror(static_cast<int>(std::labs(result))) + ")";
 }
 
-bool selected(const Transport& transport) {
+bool run_over(bool shm, void (*run)(const Transport&)) {
+    setenv("FI_DAT_SHM", shm ? "1" : "0", 1);
     const char* wanted = std::getenv("DAT_TRANSPORT");
-    if (!wanted || !*wanted)
-        return true;
-    const std::string list = std::string(",") + wanted + ",";
-    return list.find(std::string(",") + transport.name + ",") != std::string::npos;
+    const std::string list = std::string(",") + (wanted ? wanted : "") + ",";
+    bool any = false;
+    for (const Transport& transport : kTransports) {
+        const bool named = list.find(std::string(",") + transport.name + ",") != std::string::npos;
+        if (transport.shm == shm && (named || list == ",,")) {
+            any = true;
+            run(transport);
+        }
+    }
+    return any;
+}
+
+int run_over_all(void (*run)(const Transport&)) {
+    for (const bool shm : {false, true}) {
+        const pid_t child = fork();
+        if (child == 0) {
+            run_over(shm, run);
+            std::exit(0);
+        }
+        int status = 0;
+        DAT_REQUIRE(child > 0 && waitpid(child, &status, 0) == child, "no child process");
+        if (status != 0) {
+            return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+        }
+    }
+    return 0;
 }
 
 const char* provider() {

@@ -73,14 +73,19 @@ std::string error_name(long result);
 // not depend on each other, so one transport covers a value of each.
 struct Transport {
     const char* name;
+    bool shm;            // the endpoints share memory, being on one host
     int family;          // AF_INET, AF_INET6
     const char* address; // of both sides
     fi_progress progress;
 };
-extern const std::vector<const Transport*> kTransports;
 
-// DAT_TRANSPORT names it, or is not set.
-bool selected(const Transport& transport);
+// Calls `run` for each transport with or without shared memory that DAT_TRANSPORT names;
+// if that is not set, for each. A process decides for one of both: the provider asks
+// when it is loaded. False: there was none.
+bool run_over(bool shm, void (*run)(const Transport&));
+// For a program that has not called libfabric yet: over all, in a child for each of both.
+// Returns what main() is to return.
+int run_over_all(void (*run)(const Transport&));
 const char* provider();
 bool is_dat();
 

@@ -5,7 +5,7 @@
 // FI_THREAD_DOMAIN it is none, although the progress thread exists; with FI_THREAD_SAFE
 // each call takes at least one, which shows that the count counts. A plain program.
 // May include: the fixture, glibc.
-#include "fixture.h"
+#include "plain.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -64,11 +64,6 @@ int pthread_rwlock_wrlock(pthread_rwlock_t* rwlock) {
 #pragma GCC visibility pop
 
 namespace dat::test {
-
-void fail(const char* file, int line, const std::string& message) {
-    std::fprintf(stderr, "FAILED %s:%d: %s\n", file, line, message.c_str());
-    std::_Exit(1);
-}
 
 namespace {
 
@@ -167,9 +162,4 @@ void run(const Transport& transport) {
 } // namespace
 } // namespace dat::test
 
-int main() {
-    for (const dat::test::Transport* transport : dat::test::kTransports)
-        if (dat::test::selected(*transport))
-            dat::test::run(*transport);
-    return 0;
-}
+int main() { return dat::test::run_over_all(dat::test::run); }

@@ -15,7 +15,6 @@ peer=$directory/peer
 tag=${DAT_TEST_TAG:-dat}
 here=$tag-$$-a
 there=$tag-$$-b
-limit=30 # seconds that one answer may take
 
 export FI_PROVIDER=${FI_PROVIDER:-dat}
 export FI_DAT_CRC=on
@@ -75,59 +74,19 @@ wire() { # up|down
     fi
 }
 
-# --- peers: two, named a and b, each behind two pipes ----------------------------
+# --- peers: two, named a and b ---------------------------------------------------
 
-declare -A to from pid
+. "${DAT_SRCDIR:-$(dirname "${BASH_SOURCE[0]}")/../..}/test/transport/processes.sh"
 
-start() { # name namespace address
-    rm -f "$pipes/$1.to" "$pipes/$1.from"
-    mkfifo "$pipes/$1.to" "$pipes/$1.from"
-    (exec ip netns exec "$2" "$peer" "$3" <"$pipes/$1.to" >"$pipes/$1.from") &
-    pid[$1]=$!
-    exec {new_to}>"$pipes/$1.to" {new_from}<"$pipes/$1.from"
-    to[$1]=$new_to
-    from[$1]=$new_from
-}
-
-stop() { # name
-    [ -n "${pid[$1]:-}" ] || return 0
-    kill -KILL "${pid[$1]}" 2>/dev/null
-    wait "${pid[$1]}" 2>/dev/null
-    local old_to=${to[$1]} old_from=${from[$1]}
-    exec {old_to}>&- {old_from}<&-
-    unset "pid[$1]"
-}
-
-die() {
-    echo "FAIL: $current: $*"
-    exit 1
-}
-
-tell() { # name command...
-    local name=$1
-    shift
-    echo "$*" >&"${to[$name]}" || die "$name is gone, told: $*"
-}
-
-answer=
-listen_for() { # name
-    read -r -t "$limit" -u "${from[$1]}" answer || die "no answer from $1"
-}
-
-expect() { # name answer command...: a pattern of the shell
-    local name=$1 expected=$2
-    shift 2
-    tell "$name" "$@"
-    listen_for "$name"
-    # shellcheck disable=SC2053
-    [[ $answer == $expected ]] || die "$name answered '$*' with '$answer', not '$expected'"
+peer_in() { # name namespace address
+    start "$1" ip netns exec "$2" "$peer" "$3"
 }
 
 # --- tests ---------------------------------------------------------------------
 
 connect_pair() { # address of a, of b
-    start a "$here" "$1"
-    start b "$there" "$2"
+    peer_in a "$here" "$1"
+    peer_in b "$there" "$2"
     expect b 'ok *' listen
     port=${answer#ok }
     expect a ok connect "$2" "$port" 200
@@ -135,11 +94,6 @@ connect_pair() { # address of a, of b
     expect b ok accept 100
     expect a 'connected 100' event
     expect b 'connected 0' event
-}
-
-stop_both() {
-    stop a
-    stop b
 }
 
 transfers_both_ways__arrive() {
@@ -239,7 +193,7 @@ wire_cut_for_a_moment__is_survived() {
 
 # EP-43, U-1.
 no_route__is_unreachable() {
-    start a "$here" "$1"
+    peer_in a "$here" "$1"
     local nowhere=198.51.100.1
     case $1 in *:*) nowhere=2001:db8:ffff::1 ;; esac
     expect a ok connect $nowhere 4711 0
@@ -252,7 +206,7 @@ no_route__is_unreachable() {
 
 # The neighbour does not answer: the kernel gives up by itself (U-1).
 host_is_silent__is_unreachable() {
-    start a "$here" "$1"
+    peer_in a "$here" "$1"
     local silent=192.0.2.99
     case $1 in *:*) silent=2001:db8::99 ;; esac
     expect a ok connect $silent 4711 0
@@ -263,7 +217,7 @@ host_is_silent__is_unreachable() {
 
 # TMO-2: the Consumer's timer comes first.
 host_is_silent_and_timeout_is_short__times_out() {
-    start a "$here" "$1"
+    peer_in a "$here" "$1"
     local silent=192.0.2.98
     case $1 in *:*) silent=2001:db8::98 ;; esac
     expect a ok timeout 200000

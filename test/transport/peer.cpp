@@ -16,6 +16,8 @@
 //   quiet                ok           if no event is waiting after a while
 //   recv COUNT SIZE      ok           posts receives
 //   send COUNT SIZE      ok           posts sends with FI_TRANSMIT_COMPLETE
+//   solicited COUNT SIZE ok           the same with FI_DAT_SOLICITED
+//   invalidate SIZE KEY  ok           posts a send with FI_DAT_INVALIDATE
 //   region SIZE          ok ADDRESS KEY
 //   write SIZE ADDRESS KEY, read SIZE ADDRESS KEY    ok    posts
 //   finish               results OK FLUSHED OTHER    when all have completed
@@ -26,12 +28,13 @@
 //   quit
 //
 // A call that fails is answered by "failed RESULT"; ERR and RESULT are FI_E*.
-// Sizes are checked against what arrived, contents against pattern(size).
+// Sizes are checked against what arrived, contents against pattern(size). N of an event
+// is followed by " wrong" where the data is not pattern(N).
+#include "disguise.h"
 #include "fixture.h"
+#include "lines.h"
 
 #include <netinet/in.h>
-#include <poll.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -68,6 +71,7 @@ class Peer {
     std::string finish();
     std::string connection(const std::string& verb, std::istringstream& rest);
     std::string operation(const std::string& verb, std::istringstream& rest);
+    void message(std::size_t size, std::uint64_t flags, std::uint64_t data);
     Buffer& buffer(std::size_t size, bool filled);
 
     Side side_;
@@ -79,14 +83,18 @@ class Peer {
 
 std::string result(long value) { return value == 0 ? "ok" : "failed " + std::to_string(-value); }
 
+std::string size_of(const Bytes& data) {
+    return std::to_string(data.size()) + (data == pattern(data.size()) ? "" : " wrong");
+}
+
 std::string Peer::describe(const Event& event) {
     std::ostringstream text;
     switch (event.type) {
     case FI_CONNREQ:
-        text << "connreq " << event.data.size();
+        text << "connreq " << size_of(event.data);
         break;
     case FI_CONNECTED:
-        text << "connected " << event.data.size();
+        text << "connected " << size_of(event.data);
         break;
     case FI_SHUTDOWN: {
         const fi_dat_ep_status status = endpoint_->status();
@@ -94,7 +102,7 @@ std::string Peer::describe(const Event& event) {
         break;
     }
     default:
-        text << "error " << event.err << ' ' << event.data.size();
+        text << "error " << event.err << ' ' << size_of(event.data);
     }
     return text.str();
 }
@@ -174,6 +182,17 @@ std::string Peer::connection(const std::string& verb, std::istringstream& rest) 
     return "what?";
 }
 
+// Posts a send with these flags.
+void Peer::message(std::size_t size, std::uint64_t flags, std::uint64_t data) {
+    Buffer& one = buffer(size, true);
+    one.op = &new_op();
+    const iovec iov{one.bytes.data(), size};
+    const fi_msg msg{&iov, nullptr, 1, FI_ADDR_UNSPEC, one.op, data};
+    DAT_MUST(post_when_possible([&] {
+        return fi_sendmsg(endpoint_->get(), &msg, FI_COMPLETION | FI_TRANSMIT_COMPLETE | flags);
+    }));
+}
+
 std::string Peer::operation(const std::string& verb, std::istringstream& rest) {
     std::size_t count = 0;
     std::size_t size = 0;
@@ -190,6 +209,18 @@ std::string Peer::operation(const std::string& verb, std::istringstream& rest) {
             one.op = verb == "send" ? &endpoint_->send_confirmed(one.bytes.data(), size)
                                     : &endpoint_->recv(one.bytes.data(), size);
         }
+        return "ok";
+    }
+    if (verb == "solicited") {
+        rest >> count >> size;
+        while (count-- > 0)
+            message(size, FI_DAT_SOLICITED, 0);
+        return "ok";
+    }
+    if (verb == "invalidate") {
+        std::uint64_t key = 0;
+        rest >> size >> key;
+        message(size, FI_DAT_INVALIDATE, key);
         return "ok";
     }
     if (verb == "write" || verb == "read") {
@@ -220,30 +251,6 @@ std::string Peer::answer(const std::string& line) {
     return operation(verb, rest);
 }
 
-// Reads commands until `quit` or the end of the input, polling the provider
-// while there is none.
-void serve(Peer& peer) {
-    std::string input;
-    for (;;) {
-        pollfd entry{STDIN_FILENO, POLLIN, 0};
-        peer.pump();
-        if (poll(&entry, 1, 1) <= 0)
-            continue;
-        char room[4096];
-        const ssize_t got = read(STDIN_FILENO, room, sizeof room);
-        if (got <= 0)
-            return;
-        input.append(room, static_cast<std::size_t>(got));
-        for (std::size_t end; (end = input.find('\n')) != std::string::npos;) {
-            const std::string line = input.substr(0, end);
-            input.erase(0, end + 1);
-            if (line == "quit")
-                return;
-            std::cout << peer.answer(line) << std::endl;
-        }
-    }
-}
-
 } // namespace
 } // namespace dat::test
 
@@ -255,8 +262,12 @@ int main(int argc, char** argv) {
     }
     const std::string address = argv[1];
     const int family = address.find(':') == std::string::npos ? AF_INET : AF_INET6;
-    const Transport transport{"peer", family, argv[1], FI_PROGRESS_AUTO};
+    const Transport transport{"peer", false, family, argv[1], FI_PROGRESS_AUTO};
     Peer peer(transport);
-    serve(peer);
+    if (!disguise()) {
+        std::fprintf(stderr, "DAT_PEER_AS=%s is not permitted\n", std::getenv("DAT_PEER_AS"));
+        return 2;
+    }
+    serve_lines([&](const std::string& line) { return peer.answer(line); }, [&] { peer.pump(); });
     return 0;
 }

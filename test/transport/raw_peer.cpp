@@ -141,7 +141,7 @@ void require_request_refused(const Transport& transport, const Bytes& bytes) {
 // ---- raw initiators, as the RFCs want them -------------------------------
 
 // RFC 5044 7.1: the reply is of the request's revision; data is exact.
-TRANSPORT_TEST(raw_initiator, of_revision_1__is_accepted) {
+WIRE_TEST(raw_initiator, of_revision_1__is_accepted) {
     only_dat();
     Accepted peer(transport, request_of_revision_1(pattern(200)), pattern(100, 2));
     cr_assert(peer.private_data == pattern(200));
@@ -157,7 +157,7 @@ TRANSPORT_TEST(raw_initiator, of_revision_1__is_accepted) {
 }
 
 // RFC 6581 9: IRD and ORD are answered with IRD and ORD.
-TRANSPORT_TEST(raw_initiator, enhanced_without_ready_to_receive__is_accepted) {
+WIRE_TEST(raw_initiator, enhanced_without_ready_to_receive__is_accepted) {
     only_dat();
     Accepted peer(transport, enhanced_request(0, 0, pattern(200)), pattern(100, 2));
     cr_assert(peer.private_data == pattern(200));
@@ -168,9 +168,28 @@ TRANSPORT_TEST(raw_initiator, enhanced_without_ready_to_receive__is_accepted) {
     wait_event(peer.side, FI_CONNECTED);
 }
 
+// U-63: the frame of a reply to another than `dat` holds 256 bytes, IRD and ORD among
+// them; a refused accept leaves the request as it was.
+TRANSPORT_TEST(raw_initiator, that_is_not_dat__is_sent_256_bytes_at_most) {
+    only_dat();
+    const std::pair<Mpa, std::size_t> cases[] = {{request_of_revision_1(), 256},
+                                                 {enhanced_request(0, 0), 252}};
+    for (const auto& [request, limit] : cases) {
+        Side side(transport);
+        side.listen();
+        raw::Socket socket = raw::Socket::connect(transport, side.port());
+        socket.write(encode(request));
+        const Event event = wait_event(side, FI_CONNREQ);
+        Endpoint endpoint(side, event);
+        cr_assert_eq(endpoint.accept(pattern(limit + 1)), -FI_EINVAL);
+        DAT_MUST(endpoint.accept(pattern(limit)));
+        cr_assert_eq(raw::read_mpa(socket).data.size(), 256u);
+    }
+}
+
 // U-65, architecture.md: without ready-to-receive the responder holds its frames
 // until the initiator's first.
-TRANSPORT_TEST(raw_initiator, without_ready_to_receive__gets_frames_after_its_first) {
+WIRE_TEST(raw_initiator, without_ready_to_receive__gets_frames_after_its_first) {
     only_dat();
     for (const Mpa& request : {request_of_revision_1(), enhanced_request(0, 0)}) {
         Accepted peer(transport, request);
@@ -189,7 +208,7 @@ TRANSPORT_TEST(raw_initiator, without_ready_to_receive__gets_frames_after_its_fi
 }
 
 // RFC 6581 9: the method chosen is one that was offered; ESTABLISHED when it came.
-TRANSPORT_TEST(raw_initiator, offering_a_write_as_ready_to_receive__connects_when_it_comes) {
+WIRE_TEST(raw_initiator, offering_a_write_as_ready_to_receive__connects_when_it_comes) {
     only_dat();
     Accepted peer(transport, enhanced_request(raw::kPeerToPeer, raw::kRtrWrite));
     cr_assert_eq(peer.reply.data[0] & 0xC0, 0x80, "peer to peer, and not an empty frame");
@@ -206,7 +225,7 @@ TRANSPORT_TEST(raw_initiator, offering_a_write_as_ready_to_receive__connects_whe
 }
 
 // U-65, EP-52.
-TRANSPORT_TEST(raw_initiator, whose_ready_to_receive_never_comes__fails_at_the_limit) {
+WIRE_TEST(raw_initiator, whose_ready_to_receive_never_comes__fails_at_the_limit) {
     only_dat();
     handshake_limit_of_1_s();
     Accepted peer(transport, enhanced_request(raw::kPeerToPeer, raw::kRtrWrite));
@@ -217,7 +236,7 @@ TRANSPORT_TEST(raw_initiator, whose_ready_to_receive_never_comes__fails_at_the_l
 }
 
 // EP-52: the stream ends before the handshake does.
-TRANSPORT_TEST(raw_initiator, that_closes_before_ready_to_receive__fails_the_accept) {
+WIRE_TEST(raw_initiator, that_closes_before_ready_to_receive__fails_the_accept) {
     only_dat();
     Accepted peer(transport, enhanced_request(raw::kPeerToPeer, raw::kRtrWrite));
     Bytes in(10);
@@ -231,7 +250,7 @@ TRANSPORT_TEST(raw_initiator, that_closes_before_ready_to_receive__fails_the_acc
 }
 
 // EP-53, DISC-6.
-TRANSPORT_TEST(raw_initiator, disconnected_before_ready_to_receive__ends_once) {
+WIRE_TEST(raw_initiator, disconnected_before_ready_to_receive__ends_once) {
     only_dat();
     Accepted peer(transport, enhanced_request(raw::kPeerToPeer, raw::kRtrWrite));
     require_state(*peer.endpoint, FI_DAT_COMPLETION_PENDING);
@@ -245,7 +264,7 @@ TRANSPORT_TEST(raw_initiator, disconnected_before_ready_to_receive__ends_once) {
 }
 
 // CRC is granted to who asks, and then it is right in both directions.
-TRANSPORT_TEST(raw_initiator, that_asks_for_crc__gets_it) {
+WIRE_TEST(raw_initiator, that_asks_for_crc__gets_it) {
     only_dat();
     auto peer = established(transport, raw::kCrc);
     cr_assert(peer->reply.flags & raw::kCrc);
@@ -260,7 +279,7 @@ TRANSPORT_TEST(raw_initiator, that_asks_for_crc__gets_it) {
     cr_assert(raw::read_segment(*peer->socket, true).payload == out);
 }
 
-TRANSPORT_TEST(raw_initiator, with_crc_forced_here__is_told_to_use_it) {
+WIRE_TEST(raw_initiator, with_crc_forced_here__is_told_to_use_it) {
     only_dat();
     setenv("FI_DAT_CRC", "on", 1);
     auto peer = established(transport);
@@ -274,7 +293,7 @@ TRANSPORT_TEST(raw_initiator, with_crc_forced_here__is_told_to_use_it) {
 
 // RFC 5041: messages in several segments, several in one frame's worth of
 // bytes, and one byte at a time.
-TRANSPORT_TEST(raw_initiator, sending_in_segments__delivers_whole_messages) {
+WIRE_TEST(raw_initiator, sending_in_segments__delivers_whole_messages) {
     only_dat();
     auto peer = established(transport);
     Bytes first(300);
@@ -300,7 +319,7 @@ TRANSPORT_TEST(raw_initiator, sending_in_segments__delivers_whole_messages) {
     cr_assert(two.ok() && two.len == 0);
 }
 
-TRANSPORT_TEST(raw_initiator, that_trickles_everything__is_served) {
+WIRE_TEST(raw_initiator, that_trickles_everything__is_served) {
     only_dat();
     Side side(transport);
     side.listen();
@@ -321,7 +340,7 @@ TRANSPORT_TEST(raw_initiator, that_trickles_everything__is_served) {
 }
 
 // RFC 5040: reads and writes of a raw peer in registered memory.
-TRANSPORT_TEST(raw_initiator, that_writes_and_reads__is_served) {
+WIRE_TEST(raw_initiator, that_writes_and_reads__is_served) {
     only_dat();
     auto peer = established(transport);
     Region memory(peer->side, 1000, FI_REMOTE_READ | FI_REMOTE_WRITE);
@@ -345,7 +364,7 @@ TRANSPORT_TEST(raw_initiator, that_writes_and_reads__is_served) {
 }
 
 // The other way round: `dat` writes to and reads from a raw peer.
-TRANSPORT_TEST(raw_target, of_writes_and_reads__gets_what_the_rfc_says) {
+WIRE_TEST(raw_target, of_writes_and_reads__gets_what_the_rfc_says) {
     only_dat();
     auto peer = established(transport);
     const Bytes out = pattern(60);
@@ -376,7 +395,7 @@ TRANSPORT_TEST(raw_target, of_writes_and_reads__gets_what_the_rfc_says) {
 }
 
 // U-61: towards a peer that is no `dat` completion is local.
-TRANSPORT_TEST(raw_target, of_a_confirmed_send__completes_locally) {
+WIRE_TEST(raw_target, of_a_confirmed_send__completes_locally) {
     only_dat();
     auto peer = established(transport);
     const Bytes out = pattern(3000);
@@ -398,7 +417,7 @@ TRANSPORT_TEST(raw_target, of_a_confirmed_send__completes_locally) {
 }
 
 // U-61: that the peer has it is known when it answers a read, of nothing, behind it.
-TRANSPORT_TEST(raw_target, of_a_delivered_send__completes_when_it_answers_a_read) {
+WIRE_TEST(raw_target, of_a_delivered_send__completes_when_it_answers_a_read) {
     only_dat();
     auto peer = established(transport);
     const Bytes out = pattern(30);
@@ -419,7 +438,7 @@ TRANSPORT_TEST(raw_target, of_a_delivered_send__completes_when_it_answers_a_read
 }
 
 // U-61: where it answers no reads, that cannot be known; a read could not be done.
-TRANSPORT_TEST(raw_target, that_serves_no_reads__is_not_asked_for_any) {
+WIRE_TEST(raw_target, that_serves_no_reads__is_not_asked_for_any) {
     only_dat();
     Accepted peer(transport, {false, raw::kEnhanced, 2, raw::enhanced(0, kDepth)});
     wait_event(peer.side, FI_CONNECTED);
@@ -441,7 +460,7 @@ TRANSPORT_TEST(raw_target, that_serves_no_reads__is_not_asked_for_any) {
 }
 
 // architecture.md: what goes beyond RFC 5040 goes to no other.
-TRANSPORT_TEST(raw_target, of_data_and_atomics__gets_neither) {
+WIRE_TEST(raw_target, of_data_and_atomics__gets_neither) {
     only_dat();
     auto peer = established(transport);
     fid_ep* ep = peer->endpoint->get();
@@ -463,7 +482,7 @@ TRANSPORT_TEST(raw_target, of_data_and_atomics__gets_neither) {
 // ---- raw initiators that stop, or break the rules ------------------------
 
 // U-65: a peer that connects and says nothing costs only itself.
-TRANSPORT_TEST(raw_silent_initiator, past_the_limit__is_closed_and_others_are_served) {
+WIRE_TEST(raw_silent_initiator, past_the_limit__is_closed_and_others_are_served) {
     only_dat();
     handshake_limit_of_1_s();
     Side side(transport);
@@ -480,7 +499,7 @@ TRANSPORT_TEST(raw_silent_initiator, past_the_limit__is_closed_and_others_are_se
     require_serving(transport, side);
 }
 
-TRANSPORT_TEST(raw_bad_request, half_of_it_then_the_end__is_no_request) {
+WIRE_TEST(raw_bad_request, half_of_it_then_the_end__is_no_request) {
     only_dat();
     Side side(transport);
     side.listen();
@@ -496,27 +515,27 @@ TRANSPORT_TEST(raw_bad_request, half_of_it_then_the_end__is_no_request) {
     require_serving(transport, side);
 }
 
-TRANSPORT_TEST(raw_bad_request, wrong_key__is_refused) {
+WIRE_TEST(raw_bad_request, wrong_key__is_refused) {
     require_request_refused(transport, Bytes(40, 'x'));
 }
-TRANSPORT_TEST(raw_bad_request, reply_key__is_refused) {
+WIRE_TEST(raw_bad_request, reply_key__is_refused) {
     require_request_refused(transport, encode(Mpa{true, 0, 1, {}}));
 }
-TRANSPORT_TEST(raw_bad_request, demanding_markers__is_refused) {
+WIRE_TEST(raw_bad_request, demanding_markers__is_refused) {
     require_request_refused(transport, encode(request_of_revision_1({}, raw::kMarkers)));
 }
-TRANSPORT_TEST(raw_bad_request, more_private_data_than_mpa_allows__is_refused) {
+WIRE_TEST(raw_bad_request, more_private_data_than_mpa_allows__is_refused) {
     require_request_refused(transport, encode(request_of_revision_1(Bytes(60'000))));
 }
-TRANSPORT_TEST(raw_bad_request, enhanced_without_room_for_ird_and_ord__is_refused) {
+WIRE_TEST(raw_bad_request, enhanced_without_room_for_ird_and_ord__is_refused) {
     require_request_refused(transport, encode(Mpa{false, raw::kEnhanced, 2, {0, 8}}));
 }
-TRANSPORT_TEST(raw_bad_request, revision_0__is_refused) {
+WIRE_TEST(raw_bad_request, revision_0__is_refused) {
     require_request_refused(transport, encode(Mpa{false, 0, 0, {}}));
 }
 
 // CR-6: a peer that was killed while its request is pending.
-TRANSPORT_TEST(raw_gone_initiator, reset_while_pending__accept_completion_error) {
+WIRE_TEST(raw_gone_initiator, reset_while_pending__accept_completion_error) {
     only_dat();
     Side side(transport);
     side.listen();
@@ -535,7 +554,7 @@ TRANSPORT_TEST(raw_gone_initiator, reset_while_pending__accept_completion_error)
 // ---- ends ----------------------------------------------------------------
 
 // U-2: an end between frames is a disconnect, inside one it is a break.
-TRANSPORT_TEST(raw_end, between_frames__is_disconnected) {
+WIRE_TEST(raw_end, between_frames__is_disconnected) {
     only_dat();
     auto peer = established(transport);
     Bytes in(10);
@@ -550,7 +569,7 @@ TRANSPORT_TEST(raw_end, between_frames__is_disconnected) {
     cr_assert_eq(peer->endpoint->status().reason, FI_DAT_REASON_PEER_CLOSED);
 }
 
-TRANSPORT_TEST(raw_end, inside_a_frame__is_broken) {
+WIRE_TEST(raw_end, inside_a_frame__is_broken) {
     only_dat();
     const Bytes frame = encode(raw::send(2, pattern(100)));
     for (const std::size_t size :
@@ -565,7 +584,7 @@ TRANSPORT_TEST(raw_end, inside_a_frame__is_broken) {
     }
 }
 
-TRANSPORT_TEST(raw_end, by_reset__is_disconnected) {
+WIRE_TEST(raw_end, by_reset__is_disconnected) {
     only_dat();
     auto peer = established(transport);
     peer->socket->reset();
@@ -574,7 +593,7 @@ TRANSPORT_TEST(raw_end, by_reset__is_disconnected) {
     cr_assert_eq(peer->endpoint->status().reason, FI_DAT_REASON_PEER_RESET);
 }
 
-TRANSPORT_TEST(raw_end, by_terminate__is_broken_with_its_code) {
+WIRE_TEST(raw_end, by_terminate__is_broken_with_its_code) {
     only_dat();
     auto peer = established(transport);
     peer->socket->write(encode(raw::terminate(0x0108)));
@@ -584,7 +603,7 @@ TRANSPORT_TEST(raw_end, by_terminate__is_broken_with_its_code) {
 }
 
 // An end of the other direction only: the peer has shut down writing.
-TRANSPORT_TEST(raw_end, half_closed_by_the_peer__ends_both_directions) {
+WIRE_TEST(raw_end, half_closed_by_the_peer__ends_both_directions) {
     only_dat();
     auto peer = established(transport);
     peer->socket->shutdown_write();
@@ -595,7 +614,7 @@ TRANSPORT_TEST(raw_end, half_closed_by_the_peer__ends_both_directions) {
 
 // A graceful disconnect towards a peer that only reads: everything arrives, then
 // the end of the stream.
-TRANSPORT_TEST(raw_end, graceful_disconnect_here__sends_everything_first) {
+WIRE_TEST(raw_end, graceful_disconnect_here__sends_everything_first) {
     only_dat();
     auto peer = established(transport);
     const Bytes out = pattern(500);
@@ -612,7 +631,7 @@ TRANSPORT_TEST(raw_end, graceful_disconnect_here__sends_everything_first) {
 // ---- breaches of the protocol: Terminate as the RFC names it -------------
 
 // RFC 5044 8: LLP layer 2, type 0, code 2.
-TRANSPORT_TEST(raw_breach, wrong_crc__is_terminated) {
+WIRE_TEST(raw_breach, wrong_crc__is_terminated) {
     only_dat();
     auto peer = established(transport, raw::kCrc);
     Bytes in(10);
@@ -626,7 +645,7 @@ TRANSPORT_TEST(raw_breach, wrong_crc__is_terminated) {
 }
 
 // A first frame may be the wrong one already.
-TRANSPORT_TEST(raw_breach, in_the_first_frame__is_terminated) {
+WIRE_TEST(raw_breach, in_the_first_frame__is_terminated) {
     only_dat();
     Accepted peer(transport, request_of_revision_1());
     wait_event(peer.side, FI_CONNECTED);
@@ -636,7 +655,7 @@ TRANSPORT_TEST(raw_breach, in_the_first_frame__is_terminated) {
 }
 
 // RFC 5041 8: DDP layer 1, tagged buffer type 1, invalid STag 0, bounds 1.
-TRANSPORT_TEST(raw_breach, write_with_an_unknown_stag__is_terminated) {
+WIRE_TEST(raw_breach, write_with_an_unknown_stag__is_terminated) {
     only_dat();
     auto peer = established(transport);
     peer->socket->write(encode(raw::write(0x7badbad, 0, {1})));
@@ -644,7 +663,7 @@ TRANSPORT_TEST(raw_breach, write_with_an_unknown_stag__is_terminated) {
     require_broken(*peer, FI_DAT_REASON_PROTOCOL);
 }
 
-TRANSPORT_TEST(raw_breach, write_out_of_bounds__is_terminated_and_writes_nothing) {
+WIRE_TEST(raw_breach, write_out_of_bounds__is_terminated_and_writes_nothing) {
     only_dat();
     auto peer = established(transport);
     Region memory(peer->side, 100, FI_REMOTE_WRITE);
@@ -656,7 +675,7 @@ TRANSPORT_TEST(raw_breach, write_out_of_bounds__is_terminated_and_writes_nothing
 }
 
 // RFC 5041 8: untagged buffer type 2, message too long 5.
-TRANSPORT_TEST(raw_breach, message_longer_than_the_receive__is_terminated) {
+WIRE_TEST(raw_breach, message_longer_than_the_receive__is_terminated) {
     only_dat();
     auto peer = established(transport);
     Bytes in(4);
@@ -669,7 +688,7 @@ TRANSPORT_TEST(raw_breach, message_longer_than_the_receive__is_terminated) {
 }
 
 // RFC 5041 8: untagged buffer type 2, queue 1, MSN 2 or 3, MO 4.
-TRANSPORT_TEST(raw_breach, message_number_out_of_sequence__is_terminated) {
+WIRE_TEST(raw_breach, message_number_out_of_sequence__is_terminated) {
     only_dat();
     auto peer = established(transport);
     Bytes in(10);
@@ -680,7 +699,7 @@ TRANSPORT_TEST(raw_breach, message_number_out_of_sequence__is_terminated) {
     require_broken(*peer, FI_DAT_REASON_PROTOCOL);
 }
 
-TRANSPORT_TEST(raw_breach, unknown_queue__is_terminated) {
+WIRE_TEST(raw_breach, unknown_queue__is_terminated) {
     only_dat();
     auto peer = established(transport);
     Segment segment = raw::send(2, {1});
@@ -690,7 +709,7 @@ TRANSPORT_TEST(raw_breach, unknown_queue__is_terminated) {
     require_broken(*peer, FI_DAT_REASON_PROTOCOL);
 }
 
-TRANSPORT_TEST(raw_breach, message_offset_with_a_gap__is_terminated) {
+WIRE_TEST(raw_breach, message_offset_with_a_gap__is_terminated) {
     only_dat();
     auto peer = established(transport);
     Bytes in(100);
@@ -703,7 +722,7 @@ TRANSPORT_TEST(raw_breach, message_offset_with_a_gap__is_terminated) {
 }
 
 // RFC 5040 7: RDMAP layer 0, remote operation type 2, unexpected opcode 6.
-TRANSPORT_TEST(raw_breach, opcode_that_does_not_exist__is_terminated) {
+WIRE_TEST(raw_breach, opcode_that_does_not_exist__is_terminated) {
     only_dat();
     auto peer = established(transport);
     Segment segment = raw::send(2, {1});
@@ -714,7 +733,7 @@ TRANSPORT_TEST(raw_breach, opcode_that_does_not_exist__is_terminated) {
 }
 
 // RFC 5040 7: remote protection type 1, invalid STag 0.
-TRANSPORT_TEST(raw_breach, read_of_an_unknown_stag__is_terminated) {
+WIRE_TEST(raw_breach, read_of_an_unknown_stag__is_terminated) {
     only_dat();
     auto peer = established(transport);
     peer->socket->write(encode(raw::read_request(1, 1, 0, 10, 0x7badbad, 0)));
@@ -723,7 +742,7 @@ TRANSPORT_TEST(raw_breach, read_of_an_unknown_stag__is_terminated) {
 }
 
 // RFC 5044: a frame shorter than any header.
-TRANSPORT_TEST(raw_breach, frame_too_short_for_a_header__is_broken) {
+WIRE_TEST(raw_breach, frame_too_short_for_a_header__is_broken) {
     only_dat();
     auto peer = established(transport);
     peer->socket->write({0, 6, 1, 2, 3, 4, 5, 6, 0, 0, 0, 0});
@@ -733,7 +752,7 @@ TRANSPORT_TEST(raw_breach, frame_too_short_for_a_header__is_broken) {
 }
 
 // A response to nothing that was asked.
-TRANSPORT_TEST(raw_breach, read_response_without_a_read__is_broken) {
+WIRE_TEST(raw_breach, read_response_without_a_read__is_broken) {
     only_dat();
     auto peer = established(transport);
     Region memory(peer->side, 100, FI_REMOTE_WRITE | FI_REMOTE_READ);
@@ -747,7 +766,7 @@ TRANSPORT_TEST(raw_breach, read_response_without_a_read__is_broken) {
 }
 
 // A tagged write never matches a read's sink.
-TRANSPORT_TEST(raw_breach, write_into_the_sink_of_a_read__is_broken) {
+WIRE_TEST(raw_breach, write_into_the_sink_of_a_read__is_broken) {
     only_dat();
     auto peer = established(transport);
     Bytes sink(40);
@@ -763,7 +782,7 @@ TRANSPORT_TEST(raw_breach, write_into_the_sink_of_a_read__is_broken) {
 // ---- raw responders ------------------------------------------------------
 
 // What a request of `dat` looks like on the wire.
-TRANSPORT_TEST(raw_responder, sees_a_request__that_follows_the_rfcs) {
+WIRE_TEST(raw_responder, sees_a_request__that_follows_the_rfcs) {
     only_dat();
     Requested peer(transport, pattern(100));
     cr_assert_eq(peer.request.revision, 2);
@@ -775,7 +794,7 @@ TRANSPORT_TEST(raw_responder, sees_a_request__that_follows_the_rfcs) {
     cr_assert(Bytes(peer.request.data.begin() + 4, peer.request.data.end()) == pattern(100));
 }
 
-TRANSPORT_TEST(raw_responder, without_ready_to_receive__connects) {
+WIRE_TEST(raw_responder, without_ready_to_receive__connects) {
     only_dat();
     Requested peer(transport);
     peer.socket->write(encode(peer.reply(pattern(30))));
@@ -794,7 +813,7 @@ TRANSPORT_TEST(raw_responder, without_ready_to_receive__connects) {
 }
 
 // RFC 6581 9: the initiator sends the ready-to-receive that was chosen, first.
-TRANSPORT_TEST(raw_responder, that_chooses_a_write__gets_it_first) {
+WIRE_TEST(raw_responder, that_chooses_a_write__gets_it_first) {
     only_dat();
     Requested peer(transport);
     if (!(peer.request.data[2] & 0x80))
@@ -807,8 +826,31 @@ TRANSPORT_TEST(raw_responder, that_chooses_a_write__gets_it_first) {
     wait_event(peer.side, FI_CONNECTED);
 }
 
+// One that replies before it is prepared for ready-to-receive may miss it. It is sent
+// again, a few times, until either side says something else.
+TRANSPORT_TEST(raw_responder, that_says_nothing__gets_ready_to_receive_again) {
+    only_dat();
+    Requested peer(transport);
+    const auto ird = static_cast<std::uint16_t>(kDepth | raw::kPeerToPeer);
+    const auto ord = static_cast<std::uint16_t>(kDepth | raw::kRtrWrite);
+    peer.socket->write(encode(Mpa{true, raw::kEnhanced, 2, raw::enhanced(ird, ord)}));
+    wait_event(peer.side, FI_CONNECTED);
+    for (int time = 0; time < 2; ++time) {
+        const Segment ready = raw::read_segment(*peer.socket);
+        cr_assert(ready.tagged && ready.opcode == raw::kWrite && ready.payload.empty());
+    }
+    const Bytes out = pattern(10);
+    Op& sent = peer.endpoint.send(out.data(), out.size());
+    Segment next = raw::read_segment(*peer.socket);
+    while (next.opcode == raw::kWrite)
+        next = raw::read_segment(*peer.socket);
+    cr_assert(next.opcode == raw::kSend && next.payload == out);
+    wait_op(sent);
+    peer.socket->require_silent();
+}
+
 // siw copies the flags of the request into its reply: that is no announcement.
-TRANSPORT_TEST(raw_responder, that_copies_the_flags__is_not_taken_for_dat) {
+WIRE_TEST(raw_responder, that_copies_the_flags__is_not_taken_for_dat) {
     only_dat();
     Requested peer(transport);
     Mpa reply = peer.reply();
@@ -824,7 +866,7 @@ TRANSPORT_TEST(raw_responder, that_copies_the_flags__is_not_taken_for_dat) {
 }
 
 // A responder of revision 1: taken as it is, or the attempt is refused; not a hang.
-TRANSPORT_TEST(raw_responder, of_revision_1__ends_the_attempt_one_way) {
+WIRE_TEST(raw_responder, of_revision_1__ends_the_attempt_one_way) {
     only_dat();
     Requested peer(transport);
     peer.socket->write(encode(Mpa{true, 0, 1, pattern(10)}));
@@ -837,7 +879,7 @@ TRANSPORT_TEST(raw_responder, of_revision_1__ends_the_attempt_one_way) {
     cr_assert(peer.side.events().empty());
 }
 
-TRANSPORT_TEST(raw_responder, that_rejects__delivers_its_data) {
+WIRE_TEST(raw_responder, that_rejects__delivers_its_data) {
     only_dat();
     Requested peer(transport);
     Mpa reply = peer.reply(pattern(30));
@@ -850,7 +892,7 @@ TRANSPORT_TEST(raw_responder, that_rejects__delivers_its_data) {
 }
 
 // TMO-2: the timer runs until the reply is there.
-TRANSPORT_TEST(raw_responder, that_never_answers__times_out) {
+WIRE_TEST(raw_responder, that_never_answers__times_out) {
     only_dat();
     Requested peer(transport, {}, 200'000);
     const Event event = wait_error(peer.side, FI_ETIMEDOUT);
@@ -860,7 +902,7 @@ TRANSPORT_TEST(raw_responder, that_never_answers__times_out) {
 }
 
 // U-65: the limit is for the rest of a reply once begun.
-TRANSPORT_TEST(raw_responder, that_stops_half_way_through_its_reply__fails_at_the_limit) {
+WIRE_TEST(raw_responder, that_stops_half_way_through_its_reply__fails_at_the_limit) {
     only_dat();
     handshake_limit_of_1_s();
     Requested peer(transport);
@@ -876,14 +918,14 @@ TRANSPORT_TEST(raw_responder, that_stops_half_way_through_its_reply__fails_at_th
     cr_assert_eq(peer.side.events().size(), 1);
 }
 
-TRANSPORT_TEST(raw_responder, that_trickles_its_reply__connects) {
+WIRE_TEST(raw_responder, that_trickles_its_reply__connects) {
     only_dat();
     Requested peer(transport);
     peer.socket->trickle(encode(peer.reply(pattern(30))));
     cr_assert(wait_event(peer.side, FI_CONNECTED).data == pattern(30));
 }
 
-TRANSPORT_TEST(raw_bad_reply, garbage__is_refused) {
+WIRE_TEST(raw_bad_reply, garbage__is_refused) {
     only_dat();
     Requested peer(transport);
     peer.socket->write(Bytes(64, 'x'));
@@ -891,7 +933,7 @@ TRANSPORT_TEST(raw_bad_reply, garbage__is_refused) {
     peer.socket->wait_end();
 }
 
-TRANSPORT_TEST(raw_bad_reply, demanding_markers__is_refused) {
+WIRE_TEST(raw_bad_reply, demanding_markers__is_refused) {
     only_dat();
     Requested peer(transport);
     Mpa reply = peer.reply();
@@ -900,7 +942,7 @@ TRANSPORT_TEST(raw_bad_reply, demanding_markers__is_refused) {
     require_refused(peer, FI_DAT_REASON_PROTOCOL);
 }
 
-TRANSPORT_TEST(raw_bad_reply, request_key__is_refused) {
+WIRE_TEST(raw_bad_reply, request_key__is_refused) {
     only_dat();
     Requested peer(transport);
     Mpa reply = peer.reply();
@@ -909,7 +951,7 @@ TRANSPORT_TEST(raw_bad_reply, request_key__is_refused) {
     require_refused(peer, FI_DAT_REASON_PROTOCOL);
 }
 
-TRANSPORT_TEST(raw_bad_reply, more_private_data_than_mpa_allows__is_refused) {
+WIRE_TEST(raw_bad_reply, more_private_data_than_mpa_allows__is_refused) {
     only_dat();
     Requested peer(transport);
     peer.socket->write(encode(Mpa{true, 0, 1, Bytes(60'000)}));
@@ -917,21 +959,21 @@ TRANSPORT_TEST(raw_bad_reply, more_private_data_than_mpa_allows__is_refused) {
 }
 
 // EP-42: an end in place of a reply.
-TRANSPORT_TEST(raw_no_reply, closed_instead__is_refused) {
+WIRE_TEST(raw_no_reply, closed_instead__is_refused) {
     only_dat();
     Requested peer(transport);
     peer.socket->close();
     require_refused(peer, FI_DAT_REASON_PEER_CLOSED);
 }
 
-TRANSPORT_TEST(raw_no_reply, reset_instead__is_refused) {
+WIRE_TEST(raw_no_reply, reset_instead__is_refused) {
     only_dat();
     Requested peer(transport);
     peer.socket->reset();
     require_refused(peer, FI_DAT_REASON_PEER_RESET);
 }
 
-TRANSPORT_TEST(raw_no_reply, half_of_it_then_closed__is_refused) {
+WIRE_TEST(raw_no_reply, half_of_it_then_closed__is_refused) {
     only_dat();
     Requested peer(transport);
     Bytes reply = encode(peer.reply(pattern(30)));

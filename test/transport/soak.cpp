@@ -11,7 +11,8 @@
 //
 // Under a sanitizer there are fewer, and memory is not compared: a sanitizer keeps
 // what is freed for a while. What leaks it finds itself.
-#include "fixture.h"
+#include "plain.h"
+#include "sanitized.h"
 
 #include <malloc.h>
 #include <unistd.h>
@@ -23,32 +24,12 @@
 #include <fstream>
 #include <iterator>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define DAT_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define DAT_SANITIZED 1
-#endif
-#endif
-
 namespace dat::test {
-
-void fail(const char* file, int line, const std::string& message) {
-    std::fprintf(stderr, "FAILED %s:%d: %s\n", file, line, message.c_str());
-    std::_Exit(1);
-}
 
 namespace {
 
-#ifdef DAT_SANITIZED
-constexpr bool kSanitized = true;
-constexpr int kRounds = 300;
-constexpr int kConnections = 2000;
-#else
-constexpr bool kSanitized = false;
-constexpr int kRounds = 2000;
-constexpr int kConnections = 20'000;
-#endif
+constexpr int kRounds = kSanitized ? 300 : 2000;
+constexpr int kConnections = kSanitized ? 2000 : 20'000;
 
 // ---- what must not grow --------------------------------------------------
 
@@ -303,11 +284,10 @@ int main(int argc, char** argv) {
         std::fprintf(stderr, "usage: soak [ROUNDS CONNECTIONS]\n");
         return 2;
     }
-    for (const Transport* transport : kTransports) {
-        if (!selected(*transport))
-            continue;
-        one_endpoint(*transport, argc == 3 ? std::atoi(argv[1]) : kRounds);
-        many_endpoints(*transport, argc == 3 ? std::atoi(argv[2]) : kConnections);
-    }
-    return 0;
+    static const int rounds = argc == 3 ? std::atoi(argv[1]) : kRounds;
+    static const int connections = argc == 3 ? std::atoi(argv[2]) : kConnections;
+    return run_over_all([](const Transport& transport) {
+        one_endpoint(transport, rounds);
+        many_endpoints(transport, connections);
+    });
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // How a test of the transport suite is written: once, as a function of the
-// transport. One Criterion test runs it over every transport; a later transport
-// joins the list in fixture.cpp. May include: Criterion, the fixture.
+// transport. It becomes two Criterion tests, one for the transports that use TCP, one,
+// in the suite NAME_shm, for those that share memory; a later transport joins the list in
+// fixture.cpp. May include: Criterion, the fixture.
 //
 //   TRANSPORT_TEST(message, send_before_receive__waits) {
 //       auto pair = Pair::connected(transport);
@@ -17,9 +18,9 @@
 
 namespace dat::test {
 
-// Runs the test over each transport that DAT_TRANSPORT selects, one after the
-// other in this process.
-void run_over_all(void (*test)(const Transport&));
+// Runs the test over each transport with or without shared memory that DAT_TRANSPORT
+// selects, one after the other in this process.
+void run_test(bool shm, void (*test)(const Transport&));
 // Skips the test where another provider than `dat` is tested.
 void only_dat();
 
@@ -27,7 +28,20 @@ void only_dat();
 
 #define TRANSPORT_TEST(suite, name)                                                                \
     static void suite##_##name(const ::dat::test::Transport& transport);                           \
-    Test(suite, name, .timeout = 120) { ::dat::test::run_over_all(suite##_##name); }               \
+    Test(suite, name, .timeout = 120) { ::dat::test::run_test(false, suite##_##name); }            \
+    Test(suite##_shm, name, .timeout = 120) { ::dat::test::run_test(true, suite##_##name); }       \
+    static void suite##_##name([[maybe_unused]] const ::dat::test::Transport& transport)
+
+// What concerns shared memory.
+#define SHM_TEST(suite, name)                                                                      \
+    static void suite##_##name(const ::dat::test::Transport& transport);                           \
+    Test(suite, name, .timeout = 120) { ::dat::test::run_test(true, suite##_##name); }             \
+    static void suite##_##name([[maybe_unused]] const ::dat::test::Transport& transport)
+
+// What concerns the bytes on the wire.
+#define WIRE_TEST(suite, name)                                                                     \
+    static void suite##_##name(const ::dat::test::Transport& transport);                           \
+    Test(suite, name, .timeout = 120) { ::dat::test::run_test(false, suite##_##name); }            \
     static void suite##_##name([[maybe_unused]] const ::dat::test::Transport& transport)
 
 #endif

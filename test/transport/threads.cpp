@@ -4,7 +4,7 @@
 // connections that they share and on their own, read the same queues, register memory,
 // disconnect, reset and close. Each operation completes once, each attempt ends once. A
 // plain program, for ThreadSanitizer. May include: the fixture's owners and hints, std.
-#include "fixture.h"
+#include "plain.h"
 
 #include <array>
 #include <atomic>
@@ -15,11 +15,6 @@
 #include <thread>
 
 namespace dat::test {
-
-void fail(const char* file, int line, const std::string& message) {
-    std::fprintf(stderr, "FAILED %s:%d: %s\n", file, line, message.c_str());
-    std::_Exit(1);
-}
 
 namespace {
 
@@ -354,9 +349,4 @@ void run(const Transport& transport) {
 } // namespace
 } // namespace dat::test
 
-int main() {
-    for (const dat::test::Transport* transport : dat::test::kTransports)
-        if (dat::test::selected(*transport))
-            dat::test::run(*transport);
-    return 0;
-}
+int main() { return dat::test::run_over_all(dat::test::run); }

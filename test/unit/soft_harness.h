@@ -42,6 +42,7 @@ inline dat::soft::Domain::Options options() {
     dat::soft::Domain::Options o;
     o.shared = false;
     o.progress_thread = false;
+    o.settings.shm = false; // TCP, unless a test says otherwise
     return o;
 }
 

@@ -28,7 +28,11 @@ class InProcessLink final : public dat::soft::Link {
         b.peer_ = &a;
     }
 
-    void transmit(std::uint64_t seq, bool) {
+    static constexpr auto kKind = dat::soft::LinkKind::in_process;
+    bool confirms_delivery() const override { return true; }
+    bool dat_peer() const override { return true; }
+    bool peer_serves_reads() const override { return true; }
+    void transmit(std::uint64_t seq, bool) override {
         waiting_.push_back(seq);
         deliver();
     }
@@ -219,7 +223,7 @@ Test(soft_seam, a_post_in_disconnected_completes_at_once_as_flushed) {
     j.a.receive(into, 1);
     j.a.endpoint.disconnect(false);
     cr_assert(j.a.receive(into, 2) == PostVerdict::flushed);
-    cr_assert(j.a.send<dat::soft::NoLink>(bytes("marker"), 3) == PostVerdict::flushed);
+    cr_assert(j.a.send<dat::soft::Link>(bytes("marker"), 3) == PostVerdict::flushed);
     const auto done = j.a.receives.take();
     cr_assert_eq(done.size(), 2u);
     cr_assert_eq(done[1].context, reinterpret_cast<void*>(2));

@@ -87,6 +87,7 @@ int Counter::wait(std::uint64_t threshold, int timeout_ms) {
     std::uint64_t errors_before = 0;
     bool first = true;
     for (int left = timeout_ms;;) {
+        bool quiet = true;
         {
             const soft::GateCaller in(domain_.gate());
             arm(false);
@@ -99,13 +100,16 @@ int Counter::wait(std::uint64_t threshold, int timeout_ms) {
             if (value() >= threshold) {
                 return 0;
             }
+            quiet = domain_.soft().rest();
             settle_down();
             arm(true);
         }
         if (left == 0) {
             return -FI_ETIMEDOUT;
         }
-        wait_readable(wait_.fd(), left);
+        if (quiet) {
+            wait_readable(wait_.fd(), left);
+        }
         if (timeout_ms >= 0) {
             const auto rest = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
             left = std::max(0, static_cast<int>(rest.count()));
@@ -121,7 +125,7 @@ int Counter::try_wait() {
     const soft::GateCaller in(domain_.gate());
     arm(false);
     domain_.soft().progress();
-    if (value() + errors() != seen_) {
+    if (value() + errors() != seen_ || !domain_.soft().rest()) {
         return -FI_EAGAIN;
     }
     settle_down();

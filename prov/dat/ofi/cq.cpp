@@ -105,18 +105,21 @@ void CompletionQueue::kick() {
     signal_.raise();
 }
 
-bool CompletionQueue::filled(std::size_t enough) {
+CompletionQueue::Look CompletionQueue::look(std::size_t enough) {
     const soft::GateCaller in(domain_.gate());
     arm(false);
     if (size() < enough) {
         domain_.soft().progress();
     }
     if (size() >= enough || (!empty() && front().status != core::DtoStatus::success)) {
-        return true;
+        return Look::filled;
+    }
+    if (!domain_.soft().rest()) {
+        return Look::moving;
     }
     settle_down();
     arm(true);
-    return false;
+    return Look::quiet;
 }
 
 int CompletionQueue::try_wait() {
@@ -124,7 +127,7 @@ int CompletionQueue::try_wait() {
         DAT_WARN(cq, "fi_trywait(): the completion queue was opened with FI_WAIT_NONE");
         return -FI_EINVAL;
     }
-    return filled(1) || kicked_.load(std::memory_order_acquire) ? -FI_EAGAIN : 0;
+    return look(1) != Look::quiet || kicked_.load(std::memory_order_acquire) ? -FI_EAGAIN : 0;
 }
 
 std::size_t CompletionQueue::threshold(const void* condition, std::size_t count) const {
@@ -143,13 +146,16 @@ ssize_t CompletionQueue::read_waiting(void* buf, std::size_t count, const void* 
     const std::size_t enough = threshold(condition, count);
     const Sleeper sleeper(domain_.soft());
     for (int left = timeout_ms;;) {
-        if (filled(enough) || left == 0) {
+        const Look found = look(enough);
+        if (found == Look::filled || left == 0) {
             return read<Entry>(buf, count);
         }
         if (forget_kick()) {
             return -FI_EAGAIN;
         }
-        wait_readable(wait_.fd(), left);
+        if (found == Look::quiet) {
+            wait_readable(wait_.fd(), left);
+        }
         if (timeout_ms >= 0) {
             const auto rest = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
             left = std::max(0, static_cast<int>(rest.count()));

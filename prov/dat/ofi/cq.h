@@ -71,8 +71,13 @@ class CompletionQueue final : public fid_cq, public core::CompletionQueue {
     }
     // Precondition: !empty().
     template <class Entry> ssize_t take(Entry* entries, std::size_t count);
-    // Progresses; false: fewer than `enough`, and the queue is armed.
-    bool filled(std::size_t enough);
+    enum class Look : std::uint8_t {
+        filled, // with as many as are wanted, or an error
+        moving, // not yet, and there is more to progress
+        quiet,  // not yet; the queue is armed, a thread may sleep on wait_fd()
+    };
+    // Progresses.
+    Look look(std::size_t enough);
     std::size_t threshold(const void* condition, std::size_t count) const;
 
     Domain& domain_;

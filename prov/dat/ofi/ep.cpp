@@ -12,6 +12,7 @@
 #include "ofi/no_op.h"
 #include "ofi/provider.h"
 #include "soft/iwarp/link.h"
+#include "soft/shm/link.h"
 
 #include <algorithm>
 #include <cstring>
@@ -404,12 +405,12 @@ int Endpoint::hold(fid_t handle) {
 // A program may be reading the pointer in another thread: whole, old or new, and
 // the functions of the old table look whether there is a link by now.
 void Endpoint::link_ready(soft::Link& link) {
-    if (link.kind() == soft::LinkKind::iwarp) {
-        name_ = static_cast<iwarp::Link&>(link).local();
-        std::atomic_ref(msg).store(&msg_ops_iwarp, std::memory_order_release);
-        std::atomic_ref(rma).store(&rma_ops_iwarp, std::memory_order_release);
-        std::atomic_ref(atomic).store(&atomic_ops_iwarp, std::memory_order_release);
-    }
+    const bool shared = link.kind() == soft::LinkKind::shm;
+    name_ = shared ? static_cast<shm::Link&>(link).name() : static_cast<iwarp::Link&>(link).local();
+    std::atomic_ref(msg).store(shared ? &msg_ops_shm : &msg_ops_iwarp, std::memory_order_release);
+    std::atomic_ref(rma).store(shared ? &rma_ops_shm : &rma_ops_iwarp, std::memory_order_release);
+    std::atomic_ref(atomic).store(shared ? &atomic_ops_shm : &atomic_ops_iwarp,
+                                  std::memory_order_release);
 }
 
 void Endpoint::raise(core::ConnectionEvent&& event) {

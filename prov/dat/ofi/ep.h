@@ -165,6 +165,9 @@ extern fi_ops_atomic atomic_ops_unconnected;
 extern fi_ops_msg msg_ops_iwarp;
 extern fi_ops_rma rma_ops_iwarp;
 extern fi_ops_atomic atomic_ops_iwarp;
+extern fi_ops_msg msg_ops_shm;
+extern fi_ops_rma rma_ops_shm;
+extern fi_ops_atomic atomic_ops_shm;
 extern fi_dat_ops_ep dat_ep_ops;
 
 } // namespace dat::ofi

@@ -11,6 +11,7 @@
 #include "ofi/info.h"
 #include "soft/iwarp/link.h"
 #include "soft/post.h"
+#include "soft/shm/link.h"
 
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_ext_dat.h>
@@ -23,12 +24,8 @@
 
 namespace dat::ofi {
 
-// The link is of a known kind.
+// The link is of a kind that is known, mostly.
 template <class L> struct Linked {
-    // A connection of that kind has been; there may be none now.
-    static const L* link(soft::Endpoint& endpoint) {
-        return static_cast<const L*>(endpoint.link());
-    }
     template <class Fill>
     [[gnu::always_inline]] static core::PostVerdict post(soft::Endpoint& endpoint, bool more,
                                                          Fill&& fill) {
@@ -36,21 +33,9 @@ template <class L> struct Linked {
     }
 };
 using OverIwarp = Linked<iwarp::Link>;
-
+using OverShm = Linked<shm::Link>;
 // There was no link when the caller looked at the table; there may be by now.
-struct Unlinked {
-    static const iwarp::Link* link(soft::Endpoint& endpoint) {
-        const soft::Link* link = endpoint.link();
-        return link && link->kind() == soft::LinkKind::iwarp ? OverIwarp::link(endpoint) : nullptr;
-    }
-    template <class Fill>
-    static core::PostVerdict post(soft::Endpoint& endpoint, bool more, Fill&& fill) {
-        if (link(endpoint)) {
-            return OverIwarp::post(endpoint, more, std::forward<Fill>(fill));
-        }
-        return soft::post_request<soft::NoLink>(endpoint, more, std::forward<Fill>(fill));
-    }
-};
+using Unlinked = Linked<soft::Link>;
 
 // A request as the caller described it.
 struct Post {
@@ -164,9 +149,9 @@ template <class Slot>
 // What not every peer serves: data and atomics are for `dat` peers; a peer may serve
 // no RDMA reads (RFC 6581 4: IRD 0), and one that is not `dat` cannot confirm a
 // delivery then either (U-61). 0 or -FI_EOPNOTSUPP.
-template <class Path>
-int check_peer(const char* call, soft::Endpoint& endpoint, soft::OpCode op, std::uint64_t flags) {
-    const auto* link = Path::link(endpoint);
+inline int check_peer(const char* call, soft::Endpoint& endpoint, soft::OpCode op,
+                      std::uint64_t flags) {
+    const soft::Link* link = endpoint.link();
     if (!link) {
         return 0; // the state answers
     }
@@ -202,7 +187,7 @@ template <class Path>
     soft::Endpoint& endpoint = ep.soft();
     if (soft::is_answered(post.op) ||
         (post.flags & (FI_DELIVERY_COMPLETE | FI_REMOTE_CQ_DATA)) != 0) {
-        if (const int rc = check_peer<Path>(call, endpoint, post.op, post.flags)) [[unlikely]] {
+        if (const int rc = check_peer(call, endpoint, post.op, post.flags)) [[unlikely]] {
             return rc;
         }
     }

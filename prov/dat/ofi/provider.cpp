@@ -117,6 +117,8 @@ void define_parameters() {
     fi_param_define(p, "CRC", FI_PARAM_STRING,
                     "CRC32C of iWARP frames: auto (asked for except on loopback), on, off (not "
                     "asked for; always granted to a peer that asks). Default: auto");
+    fi_param_define(p, "SHM", FI_PARAM_STRING,
+                    "1: peers of one host use shared memory; 0: they use TCP. Default: 1");
     fi_param_define(p, "CLOSE", FI_PARAM_STRING,
                     "what fi_shutdown() does: abrupt (outstanding operations are flushed) or "
                     "graceful (requests are carried out first). Default: abrupt");
@@ -152,6 +154,19 @@ void read_crc(soft::Crc& crc) {
     }
 }
 
+void read_shm(bool& shm) {
+    const char* text = value_of("SHM");
+    if (!text) {
+        return;
+    }
+    const std::string_view word(text);
+    if (word == "0" || word == "1") {
+        shm = word == "1";
+    } else {
+        DAT_WARN(core, "FI_DAT_SHM=\"%s\" is ignored: it has to be 0 or 1", text);
+    }
+}
+
 void read_close(bool& graceful) {
     const char* text = value_of("CLOSE");
     if (!text) {
@@ -168,6 +183,7 @@ void read_close(bool& graceful) {
 void read_parameters(Parameters& p) {
     read_crc(p.settings.crc);
     read_close(p.graceful_close);
+    read_shm(p.settings.shm);
     read_number("UNEXPECTED", "bytes", 0, p.settings.unexpected_bytes);
     read_number("RNR_TIMEOUT", "seconds", 1, p.settings.rnr_limit);
     read_number("HANDSHAKE_TIMEOUT", "seconds", 1, p.settings.handshake_limit);

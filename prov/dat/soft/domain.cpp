@@ -4,6 +4,7 @@
 #include "soft/domain.h"
 
 #include "base/log.h"
+#include "soft/barrier.h"
 #include "soft/progress_thread.h"
 
 #include <algorithm>
@@ -28,6 +29,7 @@ Domain::~Domain() {
     }
     lingerers_.clear();
     dismissed_.clear();
+    companion_.reset();
     if (opened_) {
         reactor_.remove(handshakes_.fd(), *this);
     }
@@ -85,6 +87,11 @@ void Domain::run_once() {
     if (!pushes_.empty()) {
         push_all();
     }
+    for (std::size_t i = 0; i < awake_.size(); ++i) {
+        if (awake_[i]) {
+            awake_[i]->poll();
+        }
+    }
     for (std::size_t i = 0; i < hot_count_; ++i) {
         if (hot_[i]) [[likely]] {
             hot_[i]->poll();
@@ -93,7 +100,7 @@ void Domain::run_once() {
     if (!waiting_.empty()) [[unlikely]] {
         look_for_room();
     }
-    if (++rounds_ % kReactorPeriod == 0 || hot_count_ == 0) [[unlikely]] {
+    if (++rounds_ % kReactorPeriod == 0 || (hot_count_ == 0 && awake_.empty())) [[unlikely]] {
         ask_reactor();
     }
     if (any_dead_) [[unlikely]] {
@@ -123,10 +130,55 @@ void Domain::look_for_room() {
     looking_.clear();
 }
 
+// Beside links in memory a system call is long: then it is made by the clock.
 void Domain::ask_reactor() {
     hot_count_ = static_cast<std::size_t>(
         std::remove(hot_.begin(), hot_.begin() + hot_count_, nullptr) - hot_.begin());
+    std::erase(awake_, nullptr);
+    if (!awake_.empty()) {
+        constexpr std::chrono::microseconds kPeriod{20};
+        patience_ = kPatience / static_cast<std::uint32_t>(awake_.size());
+        const auto now = Clock::now();
+        if (hot_count_ == 0 && now - reactor_ran_ < kPeriod) {
+            return;
+        }
+        reactor_ran_ = now;
+    }
     reactor_.run();
+}
+
+void Domain::let_sleep(MemoryLink& link) {
+    link.doze();
+    heavy_barrier();
+    if (link.stirs()) {
+        link.rouse();
+    } else {
+        std::replace(awake_.begin(), awake_.end(), &link, static_cast<MemoryLink*>(nullptr));
+    }
+}
+
+bool Domain::rest() {
+    std::erase(awake_, nullptr);
+    if (awake_.empty()) {
+        return true;
+    }
+    for (MemoryLink* link : awake_) {
+        link->doze();
+    }
+    heavy_barrier();
+    std::erase_if(awake_, [](MemoryLink* link) {
+        const bool stirs = link->stirs();
+        if (stirs) {
+            link->rouse();
+        }
+        return !stirs;
+    });
+    return awake_.empty();
+}
+
+bool Domain::rest_as_outsider() {
+    const GateOutsider inside(gate_);
+    return rest();
 }
 
 void Domain::bury() {
@@ -153,6 +205,9 @@ void Domain::cool(Link& link) {
 
 void Domain::retire(std::unique_ptr<Link> link) {
     cool(*link);
+    std::replace_if(
+        awake_.begin(), awake_.end(), [&](const Link* each) { return each == link.get(); },
+        nullptr);
     std::erase(pushes_, link.get());
     std::replace(pushing_.begin(), pushing_.end(), link.get(), static_cast<Link*>(nullptr));
     std::erase(waiting_, link.get());

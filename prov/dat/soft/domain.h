@@ -32,6 +32,11 @@ class Lingerer {
     virtual ~Lingerer() = default;
 };
 
+class Companion {
+  public:
+    virtual ~Companion() = default;
+};
+
 class Domain : private Pollable {
   public:
     struct Options {
@@ -85,6 +90,16 @@ class Domain : private Pollable {
     void heat(Link& link);
     void cool(Link& link);
     bool is_hot(const Link& link) const { return link.hot_; }
+    // For links in memory: polled at each progress() from here on.
+    void wake(MemoryLink& link) { awake_.push_back(&link); }
+    // Not any more, if nothing stirs. After so many polls in vain, which are fewer the
+    // more of them there are.
+    void let_sleep(MemoryLink& link);
+    std::uint32_t patience() const { return patience_; }
+    // Somebody is about to sleep on wait_fd(): what is awake has to be woken from now on.
+    // False: something is there, call progress() instead. Under the gate.
+    bool rest();
+    bool rest_as_outsider();
     // Changes with each progress().
     std::uint64_t round() const { return rounds_; }
     // Whether somebody will call progress() soon, so that a send may wait for it: not
@@ -109,6 +124,8 @@ class Domain : private Pollable {
     // in progress(), or with the domain.
     void retire(std::unique_ptr<Link> link);
     void retire(std::unique_ptr<Handshake> handshake);
+    // What a kind of link keeps with the domain; destroyed with it.
+    std::unique_ptr<Companion>& companion() { return companion_; }
     // Owned by the domain until it says dismiss(), or so many others came after it that
     // it is dismissed.
     void linger(std::unique_ptr<Lingerer> lingerer);
@@ -123,6 +140,7 @@ class Domain : private Pollable {
   private:
     friend class ProgressThread;
     static constexpr std::size_t kHotLinks = 8;
+    static constexpr std::uint32_t kPatience = 1 << 20;
 
     void ready(std::uint32_t events) override; // handshakes_ has something
     static std::span<std::byte> made(std::unique_ptr<std::byte[]>& scratch) {
@@ -145,6 +163,9 @@ class Domain : private Pollable {
     const Settings settings_;
     const bool wants_thread_;
 
+    std::vector<MemoryLink*> awake_; // nullptr: struck out, while being walked over
+    std::uint32_t patience_ = kPatience;
+    Clock::time_point reactor_ran_{};
     std::array<Link*, kHotLinks> hot_{};
     std::size_t hot_count_ = 0;
     std::uint64_t rounds_ = 1;
@@ -164,6 +185,7 @@ class Domain : private Pollable {
     std::atomic<int> sleepers_{0};
     std::atomic<bool> put_off_{false};    // pushes_ is not empty
     std::atomic<bool> unattended_{false}; // the progress thread has taken over
+    std::unique_ptr<Companion> companion_;
     std::unique_ptr<ProgressThread> thread_;
 };
 

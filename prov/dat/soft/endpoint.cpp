@@ -3,6 +3,7 @@
 // See endpoint.h. May include: soft, core, base.
 #include "soft/endpoint.h"
 
+#include "base/log.h"
 #include "soft/domain.h"
 #include "soft/shared_receives.h"
 
@@ -225,6 +226,18 @@ void Endpoint::request_failed(std::uint64_t seq, DtoStatus status, core::Reason 
                               Parting parting, std::uint32_t terminate_code) {
     core_.requests().finish(seq, status);
     over(Stimulus::broken, reason, parting, terminate_code);
+}
+
+void Endpoint::receives_missing() {
+    DAT_WARN(ep_data,
+             "a connection is broken: no receive was posted for its messages within %lld s "
+             "(FI_DAT_RNR_TIMEOUT)",
+             static_cast<long long>(domain_.settings().rnr_limit.count()));
+    if (core_.requests().idle()) {
+        return over(Stimulus::broken, core::Reason::rnr_timeout, Parting::clean);
+    }
+    request_failed(core_.requests().first(), DtoStatus::receiver_not_ready,
+                   core::Reason::rnr_timeout, Parting::clean);
 }
 
 std::uint64_t Endpoint::flags_of(std::uint8_t how) const {

@@ -370,6 +370,9 @@ class Endpoint : private Timer {
     // the connection is broken (STS-0).
     void request_failed(std::uint64_t seq, core::DtoStatus status, core::Reason reason,
                         Parting parting, std::uint32_t terminate_code = 0);
+    // U-9: no receive was posted for the messages of an ending connection within the limit.
+    // Logs it, and the connection is broken.
+    void receives_missing();
 
   private:
     void expired() override; // the connect timeout, or too_many_

@@ -5,9 +5,6 @@
 // it gives the endpoint a Link, which lives until the connection is over. Which
 // kind of link it is, is known only then. All calls are made under the domain's
 // gate. May include: core, base.
-//
-// What a post does is not here: the operation tables that a link kind brings
-// call its own transmit() without a virtual call (soft/post.h).
 #ifndef DAT_SOFT_LINK_H
 #define DAT_SOFT_LINK_H
 
@@ -36,6 +33,16 @@ class Link {
 
     LinkKind kind() const { return kind_; }
 
+    // A request has been posted under `seq`; `more`: another follows at once. A path that
+    // knows the kind of link calls its own, without a virtual call (soft/post.h).
+    virtual void transmit(std::uint64_t seq, bool more) = 0;
+    // FI_DELIVERY_COMPLETE can be kept (U-61).
+    virtual bool confirms_delivery() const = 0;
+    // The peer understands what goes beyond RFC 5040.
+    virtual bool dat_peer() const = 0;
+    // An RDMA read would ever go out.
+    virtual bool peer_serves_reads() const = 0;
+
     // ESTABLISHED has been raised: bytes may flow. Called once.
     virtual void start() = 0;
     // Moves what can be moved without blocking. May end the connection.
@@ -57,6 +64,22 @@ class Link {
     friend class Domain;
     const LinkKind kind_;
     bool hot_ = false; // polled at each progress()
+};
+
+// A link whose state lies in memory: looking at it costs no system call. While it is
+// awake it is polled at each progress; before anybody sleeps on the domain's descriptor
+// it is put to sleep, and from then on its peer has to ring.
+class MemoryLink : public Link {
+  public:
+    using Link::Link;
+
+    // The peer is told that it has to ring. It need not know before the next
+    // heavy_barrier(), behind which it counts whether this stirs().
+    virtual void doze() = 0;
+    // poll() has something to do.
+    virtual bool stirs() const = 0;
+    // After doze(): it need not ring.
+    virtual void rouse() = 0;
 };
 
 class Handshake {

@@ -47,6 +47,9 @@ bool MrTable::remove(std::uint32_t key) {
         }
     }
     regions_.erase(found);
+    for (RegionWatcher* watcher : watchers_) {
+        watcher->region_gone();
+    }
     return true;
 }
 

@@ -68,6 +68,15 @@ struct Target {
     Refusal why = Refusal::none;
 };
 
+// Who has to know that a region, or window, has gone.
+class RegionWatcher {
+  public:
+    virtual void region_gone() = 0;
+
+  protected:
+    ~RegionWatcher() = default;
+};
+
 class MrTable {
   public:
     static constexpr std::uint64_t kKeyLimit = std::uint64_t{1} << 32;
@@ -104,6 +113,10 @@ class MrTable {
 
     std::size_t size() const { return regions_.size(); }
 
+    // From here on it is told of each remove() before that returns.
+    void watch(RegionWatcher& watcher) { watchers_.push_back(&watcher); }
+    void unwatch(RegionWatcher& watcher) { std::erase(watchers_, &watcher); }
+
     // Binds counters to a region; nullptr leaves that as it is. False: no such key.
     bool count(std::uint32_t key, core::Counter* reads, core::Counter* writes);
     // Regions may have counters: the two below have something to do.
@@ -114,6 +127,7 @@ class MrTable {
   private:
     bool counts_ = false; // count() was called
     std::unordered_map<std::uint32_t, Region> regions_;
+    std::vector<RegionWatcher*> watchers_;
 };
 
 } // namespace dat::soft

@@ -9,20 +9,24 @@
 
 #include "soft/endpoint.h"
 
+#include <type_traits>
 #include <utility>
 
 namespace dat::soft {
 
-// Stands for the link of an endpoint that has none yet: nothing is transmitted,
-// since the state refuses or flushes every request.
-class NoLink : public Link {
-  public:
-    void transmit(std::uint64_t, bool) {}
-};
+// An L, unless the endpoint got a link of another kind since the caller took the table.
+template <class L> void transmit(Link& link, std::uint64_t seq, bool more) {
+    if constexpr (!std::is_same_v<L, Link>) {
+        if (link.kind() == L::kKind) [[likely]] {
+            return static_cast<L&>(link).L::transmit(seq, more);
+        }
+    }
+    link.transmit(seq, more);
+}
 
-// Posts a request. `fill(request, seq)` writes the slot, whose contents are those
-// of an earlier request; it runs only where the post is accepted. `more`: another
-// post follows at once, so sending may wait for it (FI_MORE).
+// Posts a request. L: the expected kind of link, or Link. `fill(request, seq)` writes the slot,
+// whose contents are those of an earlier request; it runs only where the post is accepted. `more`:
+// another post follows at once, so sending may wait for it (FI_MORE).
 template <class L, class Fill>
 [[gnu::always_inline]] inline core::PostVerdict post_request(Endpoint& endpoint, bool more,
                                                              Fill&& fill) {
@@ -30,7 +34,7 @@ template <class L, class Fill>
     const core::PostVerdict verdict = endpoint.begin_request(seq);
     if (verdict == core::PostVerdict::posted) [[likely]] {
         std::forward<Fill>(fill)(endpoint.request(seq), seq);
-        static_cast<L*>(endpoint.link())->transmit(seq, more);
+        transmit<L>(*endpoint.link(), seq, more);
     } else if (verdict == core::PostVerdict::flushed) {
         std::forward<Fill>(fill)(endpoint.request(seq), seq);
         endpoint.request_flushed();

@@ -89,6 +89,13 @@ void ProgressThread::take_over() {
 void ProgressThread::watch() {
     bool in_charge = false;
     for (;;) {
+        if (!domain_.rest_as_outsider()) {
+            domain_.progress_as_outsider();
+            if (application_is_there()) {
+                return;
+            }
+            continue;
+        }
         std::array<pollfd, 2> fds{{{domain_.wait_fd(), POLLIN, 0}, {wake_fd_, POLLIN, 0}}};
         if (poll(fds.data(), fds.size(), -1) < 0 && errno != EINTR) {
             return;

@@ -18,6 +18,7 @@ enum class Crc : std::uint8_t {
 
 struct Settings {
     Crc crc = Crc::automatic;
+    bool shm = true;                          // between peers of one host, shared memory
     std::size_t unexpected_bytes = 64 * 1024; // U-9: staged for a connection without a receive
     std::chrono::seconds rnr_limit{10};       // U-9
     std::chrono::seconds handshake_limit{10}; // U-65

@@ -8,6 +8,8 @@
 #include "base/log.h"
 #include "soft/domain.h"
 #include "soft/iwarp/link.h"
+#include "soft/shm/door.h"
+#include "soft/shm/link.h"
 
 #include <algorithm>
 #include <array>
@@ -59,11 +61,21 @@ class TcpHandshake : public soft::Handshake, protected soft::Pollable, protected
     // Takes the socket out of the reactor; with it goes every call to this object.
     Socket detach() {
         domain_.handshakes().disarm(*this);
-        if (watched_) {
-            domain_.handshakes().remove(socket_.fd(), *this);
-            watched_ = false;
-        }
+        ignore();
         return std::move(socket_);
+    }
+
+    void ignore() {
+        if (std::exchange(watched_, false)) {
+            domain_.handshakes().remove(socket_.fd(), *this);
+        }
+    }
+
+    // The peer has closed; for a requester while its request was pending, CR-6.
+    bool gone() const {
+        std::byte one;
+        const ssize_t n = ::recv(socket_.fd(), &one, 1, MSG_PEEK | MSG_DONTWAIT);
+        return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
     }
 
     void fail(Stimulus stimulus, Reason reason, std::span<const std::byte> data = {}) {
@@ -104,7 +116,13 @@ class TcpHandshake : public soft::Handshake, protected soft::Pollable, protected
     const core::Attempt attempt_;
     Socket socket_;
     // Room for the largest frame; first for what goes out, then for what comes in.
-    std::array<std::byte, kMpaMaxFrameSize> buffer_;
+    // Between `dat` processes an offer of shared memory may follow.
+    std::array<std::byte, kMpaMaxFrameSize + sizeof(shm::Offer)> buffer_;
+
+    void append(std::span<const std::byte> bytes) {
+        std::memcpy(buffer_.data() + out_size_, bytes.data(), bytes.size());
+        out_size_ += bytes.size();
+    }
 
   private:
     struct Pending {
@@ -174,7 +192,19 @@ class Initiator final : public TcpHandshake {
         return self.port() == peer_.port() && self.text() == socket_.peer().text();
     }
 
-    enum class Phase { connecting, requesting, waiting } phase_ = Phase::connecting;
+    enum class Phase { connecting, requesting, waiting, knocking } phase_ = Phase::connecting;
+
+    // The responder's local socket, while it is asked to share memory.
+    struct Bell final : soft::Pollable {
+        explicit Bell(Initiator& initiator) : initiator_(initiator) {}
+        void ready(std::uint32_t) override { initiator_.answered(); }
+        Initiator& initiator_;
+    };
+
+    void abandon() override {
+        forget_bell();
+        TcpHandshake::abandon();
+    }
 
     void expired() override {
         if (fails_soon()) {
@@ -195,7 +225,7 @@ class Initiator final : public TcpHandshake {
             do {
                 before = in_;
                 read_reply();
-            } while (socket_ && in_ != before);
+            } while (phase_ == Phase::waiting && socket_ && in_ != before);
         }
     }
 
@@ -223,6 +253,7 @@ class Initiator final : public TcpHandshake {
         frame.revision = kMpaRevision2;
         frame.crc = asked_crc_;
         frame.from_dat = true;
+        frame.memory = domain_.settings().shm;
         frame.enhanced = MpaEnhanced{.ird = endpoint_.reads().in,
                                      .ord = endpoint_.reads().out,
                                      .peer_to_peer = true,
@@ -246,8 +277,10 @@ class Initiator final : public TcpHandshake {
 
     void read_reply() {
         const MpaParse parse = parse_mpa_frame(MpaKind::reply, {buffer_.data(), in_});
-        assert(parse.status == MpaStatus::need_more);
-        const ssize_t n = ::recv(socket_.fd(), buffer_.data() + in_, parse.size, 0);
+        const std::size_t wanted = parse.status == MpaStatus::need_more
+                                       ? parse.size
+                                       : parse.size + sizeof(shm::Offer) - in_;
+        const ssize_t n = ::recv(socket_.fd(), buffer_.data() + in_, wanted, 0);
         if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
             return;
         }
@@ -278,7 +311,51 @@ class Initiator final : public TcpHandshake {
         if (parse.frame.reject) {
             return fail(Stimulus::peer_rejected, Reason::rejected, parse.frame.private_data);
         }
-        establish(parse.frame);
+        if (!parse.frame.memory || !parse.frame.enhanced) {
+            establish(parse.frame);
+        } else if (in_ == parse.size + sizeof(shm::Offer)) {
+            reply_ = parse.frame;
+            consider({buffer_.data() + parse.size, sizeof(shm::Offer)});
+        }
+    }
+
+    // Shared memory is offered. Without it the connection stays here.
+    void consider(std::span<const std::byte> bytes) {
+        shm::Offer offer;
+        std::copy(bytes.begin(), bytes.end(), offer.begin());
+        if (!domain_.settings().shm || !shm::knock(offer, joint_) ||
+            domain_.handshakes().add(joint_.bell.fd(), EPOLLIN, bell_) != 0) {
+            return establish(reply_);
+        }
+        ignore(); // the responder leaves this connection as it says welcome
+        knocking_ = true;
+        phase_ = Phase::knocking;
+    }
+
+    void answered() {
+        const shm::Answer answer = shm::welcomed(joint_);
+        if (answer == shm::Answer::none_yet) {
+            return;
+        }
+        forget_bell();
+        if (answer == shm::Answer::refused) {
+            return gone() ? fail(Stimulus::peer_disconnected, Reason::peer_closed)
+                          : establish(reply_);
+        }
+        joint_.parameters.ord = depth(endpoint_.reads().out, reply_.enhanced->ird);
+        joint_.parameters.ird = depth(endpoint_.reads().in, reply_.enhanced->ord);
+        const Socket left = detach();
+        auto link =
+            std::make_unique<shm::Link>(endpoint_, std::move(joint_.bell),
+                                        std::move(joint_.segment), joint_.parameters, left.local());
+        endpoint_.established(attempt_, Stimulus::peer_accepted, std::move(link),
+                              reply_.private_data);
+    }
+
+    void forget_bell() {
+        if (std::exchange(knocking_, false)) {
+            domain_.handshakes().remove(joint_.bell.fd(), bell_);
+        }
     }
 
     void establish(const MpaFrame& reply) {
@@ -300,11 +377,15 @@ class Initiator final : public TcpHandshake {
 
     const std::vector<std::byte> private_data_;
     SocketAddress peer_;
-    std::size_t in_ = 0; // bytes of the reply in buffer_
+    std::size_t in_ = 0; // bytes of the reply, and of an offer, in buffer_
     bool asked_crc_ = false;
+    MpaFrame reply_; // while knocking; its private data is in buffer_
+    bool knocking_ = false;
+    shm::Joint joint_;
+    Bell bell_{*this};
 };
 
-class Responder final : public TcpHandshake {
+class Responder final : public TcpHandshake, private shm::Host {
   public:
     Responder(soft::Endpoint& endpoint, Socket socket)
         : TcpHandshake(endpoint, std::move(socket)) {}
@@ -325,7 +406,14 @@ class Responder final : public TcpHandshake {
             reply.enhanced = negotiate(*request.enhanced);
         }
         parameters_.hold = !parameters_.await_rtr;
+        const bool shares = request.memory && parameters_.await_rtr && domain_.settings().shm;
+        shm::Door* door = shares ? shm::Door::of(domain_) : nullptr;
+        reply.memory = door != nullptr;
         prepare(reply);
+        if (door) {
+            offer_ = door->offer(*this);
+            append(*offer_);
+        }
         if (gone()) {
             return fail_soon(Stimulus::handshake_failed, Reason::peer_closed);
         }
@@ -334,6 +422,30 @@ class Responder final : public TcpHandshake {
     }
 
   private:
+    void abandon() override {
+        withdraw();
+        TcpHandshake::abandon();
+    }
+
+    void withdraw() {
+        if (offer_) {
+            static_cast<shm::Door*>(domain_.companion().get())->withdraw(*offer_);
+            offer_.reset();
+        }
+    }
+
+    // The initiator has come by the other way.
+    void joined(shm::Joint joint) override {
+        offer_.reset();
+        joint.parameters.ord = parameters_.ord;
+        joint.parameters.ird = parameters_.ird;
+        const Socket left = detach();
+        auto link =
+            std::make_unique<shm::Link>(endpoint_, std::move(joint.bell), std::move(joint.segment),
+                                        joint.parameters, left.local());
+        endpoint_.established(attempt_, Stimulus::handshake_done, std::move(link), {});
+    }
+
     // RFC 6581 9: what is served and asked for at once, and which ready-to-receive
     // frame the initiator is to send.
     MpaEnhanced negotiate(const MpaEnhanced& offer) {
@@ -350,13 +462,6 @@ class Responder final : public TcpHandshake {
             answer.peer_to_peer && !answer.rtr_rdma_write && !answer.rtr_rdma_read;
         parameters_.await_rtr = answer.peer_to_peer;
         return answer;
-    }
-
-    // CR-6: the requester has closed while its request was pending.
-    bool gone() const {
-        std::byte one;
-        const ssize_t n = ::recv(socket_.fd(), &one, 1, MSG_PEEK | MSG_DONTWAIT);
-        return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
     }
 
     void expired() override {
@@ -420,12 +525,14 @@ class Responder final : public TcpHandshake {
     }
 
     void done() {
+        withdraw();
         auto link = std::make_unique<Link>(endpoint_, detach(), parameters_);
         link->received_early({buffer_.data(), in_});
         endpoint_.established(attempt_, Stimulus::handshake_done, std::move(link), {});
     }
 
     Link::Parameters parameters_;
+    std::optional<shm::Offer> offer_; // that stands
     bool replied_ = false;
     std::size_t in_ = 0; // bytes of the first frame in buffer_
 };

@@ -25,7 +25,8 @@
 namespace dat::iwarp {
 
 // U-63: what one side may send with a request, an accept or a reject. Towards a
-// peer that is not `dat` an accept or reject carries less.
+// peer that is not `dat` an accept or reject carries less: the frame may hold 256 bytes
+// in all, IRD and ORD among them. A longer reply makes Linux's siw fail in the kernel.
 inline constexpr std::size_t kMaxPrivateData = 508;
 inline constexpr std::size_t kMaxForeignPrivateData = 256;
 
@@ -46,7 +47,10 @@ class ConnRequest {
     bool pending() const { return core_.pending(); }
     // What an accept or reject of this request may carry.
     std::size_t max_private_data() const {
-        return dat_peer_ ? kMaxPrivateData : kMaxForeignPrivateData;
+        if (dat_peer_) {
+            return kMaxPrivateData;
+        }
+        return kMaxForeignPrivateData - (frame_.enhanced ? kMpaEnhancedSize : 0);
     }
 
     // CR-7: the peer gets PEER_REJECTED with this data. False: settled before.

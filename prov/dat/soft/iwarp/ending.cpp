@@ -4,6 +4,7 @@
 // something waited for too long. See link.h. May include: soft, core, base, system
 // headers.
 #include "base/log.h"
+#include "soft/iwarp/faults.h"
 #include "soft/iwarp/linger.h"
 #include "soft/iwarp/link.h"
 
@@ -15,39 +16,9 @@
 
 namespace dat::iwarp {
 
-using core::DtoStatus;
 using core::Reason;
 using core::Stimulus;
 using soft::Parting;
-
-namespace {
-
-// What a Terminate says of the request that caused it (STS-1).
-DtoStatus status_of(TerminateCode code) {
-    switch (code) {
-    case TerminateCode::ddp_untagged_no_buffer:
-        return DtoStatus::receiver_not_ready;
-    case TerminateCode::ddp_untagged_too_long:
-        return DtoStatus::remote_responder;
-    case TerminateCode::rdmap_catastrophic:
-    case TerminateCode::ddp_catastrophic:
-        return DtoStatus::remote_responder;
-    default:
-        break;
-    }
-    switch (static_cast<std::uint16_t>(code) >> 8) {
-    case 0x01: // RDMAP: remote protection
-    case 0x11: // DDP: tagged buffer
-        return DtoStatus::remote_access;
-    case 0x02: // RDMAP: remote operation
-    case 0x12: // DDP: untagged buffer
-        return DtoStatus::bad_response;
-    default:
-        return DtoStatus::transport;
-    }
-}
-
-} // namespace
 
 // The peer's stream ended in order (U-2): between frames it is a disconnect, but
 // messages that came before it and still wait for a receive come first (U-9 b).
@@ -162,8 +133,7 @@ void Link::check_drained() {
 void Link::watch_on() {
     const auto keepalive = domain_.settings().keepalive;
     if (limited()) {
-        moved_ = moved();
-        moved_at_ = soft::Clock::now();
+        standstill_.begin(moved());
         look_at_limits();
     } else if (keepalive.count() > 0) {
         domain_.reactor().arm(watch_, std::chrono::milliseconds(keepalive) / 4);
@@ -202,37 +172,23 @@ bool Link::is_dead(const tcp_info& info) const {
 
 // U-9, U-42: the limit runs while nothing moves.
 void Link::look_at_limits() {
-    const auto now = soft::Clock::now();
-    if (moved() != moved_) {
-        moved_ = moved();
-        moved_at_ = now;
+    if (const auto again = standstill_.look(moved(), domain_.settings().rnr_limit)) {
+        domain_.reactor().arm(watch_, *again);
+    } else {
+        not_ready_for_too_long();
     }
-    const auto limit = domain_.settings().rnr_limit;
-    if (now - moved_at_ >= limit) {
-        return not_ready_for_too_long();
-    }
-    constexpr std::chrono::milliseconds kStep{50};
-    domain_.reactor().arm(watch_, std::max<soft::Clock::duration>(kStep, moved_at_ + limit - now));
 }
 
 void Link::not_ready_for_too_long() {
-    DAT_WARN(ep_data,
-             "a connection is broken: no receive was posted for its messages within %lld s "
-             "(FI_DAT_RNR_TIMEOUT)",
-             static_cast<long long>(domain_.settings().rnr_limit.count()));
     sender_.terminate(TerminateCode::ddp_untagged_no_buffer, {}, 0);
-    const auto& requests = endpoint_.core().requests();
-    if (requests.idle()) {
-        return endpoint_.over(Stimulus::broken, Reason::rnr_timeout, Parting::clean);
-    }
-    endpoint_.request_failed(requests.first(), DtoStatus::receiver_not_ready, Reason::rnr_timeout,
-                             Parting::clean);
+    endpoint_.receives_missing();
 }
 
 void Link::part(Parting how) {
     over_ = true;
     receiver_.announce_rest();
     domain_.reactor().disarm(watch_);
+    domain_.handshakes().disarm(again_);
     if (watched_) {
         domain_.reactor().remove(socket_.fd(), *this);
         watched_ = false;

@@ -29,6 +29,7 @@ Link::Link(soft::Endpoint& endpoint, Socket socket, const Parameters& parameters
         getsockopt(socket_.fd(), IPPROTO_TCP, TCP_MAXSEG, &segment, &size);
     }
     sender_.set_segment_size(static_cast<std::size_t>(segment));
+    says_ready_ = parameters.send_rtr && !parameters.dat_peer;
 }
 
 Link::~Link() { assert(over_); }
@@ -47,6 +48,32 @@ void Link::start() {
     after_receiving();
     if (!over_) {
         push(); // ready-to-receive
+    }
+    if (!over_ && says_ready_) {
+        expect_answer();
+    }
+}
+
+// siw sends its reply first and prepares for ready-to-receive afterwards. One that comes
+// in between stays unread, and its side is not told of the connection, until something
+// else comes. RFC 6581 allows what is repeated here: a write of nothing.
+void Link::expect_answer() {
+    constexpr std::chrono::milliseconds kFirst{20};
+    constexpr int kTimes = 6;
+    ready_sent_ = sender_.bytes_sent();
+    if (times_ready_ < kTimes) {
+        domain_.handshakes().arm(again_, kFirst * (1 << times_ready_++));
+    }
+}
+
+void Link::ready_again() {
+    if (received_bytes_ > 0 || sender_.bytes_sent() != ready_sent_ || blocked_) {
+        return;
+    }
+    sender_.repeat_ready();
+    push();
+    if (!over_) {
+        expect_answer();
     }
 }
 

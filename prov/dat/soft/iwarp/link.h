@@ -11,6 +11,7 @@
 #include "soft/iwarp/socket.h"
 #include "soft/link.h"
 #include "soft/reactor.h"
+#include "soft/standstill.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -21,6 +22,7 @@ namespace dat::iwarp {
 
 class Link final : public soft::Link, private soft::Pollable {
   public:
+    static constexpr soft::LinkKind kKind = soft::LinkKind::iwarp;
     using Parameters = LinkParameters;
 
     Link(soft::Endpoint& endpoint, Socket socket, const Parameters& parameters);
@@ -32,7 +34,7 @@ class Link final : public soft::Link, private soft::Pollable {
     void received_early(std::span<const std::byte> bytes) { receiver_.early(bytes); }
 
     // A request has been posted under `seq`; `more`: another follows at once.
-    void transmit(std::uint64_t seq, bool more) {
+    void transmit(std::uint64_t seq, bool more) override {
         // The first post since the last progress goes out at once, for its latency;
         // small ones behind it go together at the next progress, in one system call.
         if (blocked_) {
@@ -50,12 +52,12 @@ class Link final : public soft::Link, private soft::Pollable {
 
     // FI_DELIVERY_COMPLETE can be kept: between `dat` peers always, towards another by
     // a read behind the request, where it serves any (U-61).
-    bool confirms_delivery() const { return sender_.confirms_delivery(); }
+    bool confirms_delivery() const override { return sender_.confirms_delivery(); }
 
     // The peer understands what goes beyond RFC 5040.
-    bool dat_peer() const { return sender_.dat_peer(); }
+    bool dat_peer() const override { return sender_.dat_peer(); }
     // An RDMA read would ever go out.
-    bool peer_serves_reads() const { return sender_.peer_serves_reads(); }
+    bool peer_serves_reads() const override { return sender_.peer_serves_reads(); }
 
     void start() override;
     void poll() override;
@@ -73,7 +75,16 @@ class Link final : public soft::Link, private soft::Pollable {
         Link& link_;
     };
 
+    // Ready-to-receive is said again while nothing else has been said.
+    struct Again final : soft::Timer {
+        explicit Again(Link& link) : link_(link) {}
+        void expired() override { link_.ready_again(); }
+        Link& link_;
+    };
+
     void ready(std::uint32_t events) override;
+    void expect_answer();
+    void ready_again();
     void put_off();
     void update_interest();
     void send_failed();
@@ -101,13 +112,17 @@ class Link final : public soft::Link, private soft::Pollable {
     Sender sender_;
     Receiver receiver_;
     Watch watch_{*this};
-    std::uint64_t sent_in_ = 0; // the round of the domain in which a post went out at once
+    Again again_{*this};
+    int times_ready_ = 0;          // ready-to-receive was sent
+    std::uint64_t ready_sent_ = 0; // bytes_sent() after that
+    std::uint64_t sent_in_ = 0;    // the round of the domain in which a post went out at once
     std::uint32_t idle_polls_ = 0;
     std::uint32_t interest_ = 0; // what the reactor watches for
     bool watched_ = false;       // in the reactor
     bool put_off_ = false;       // in the domain's list of pushes
     bool blocked_ = false;       // the socket is full
     bool over_ = false;          // part() was called
+    bool says_ready_ = false;    // to a peer that may miss it
     bool stopped_ = false;       // reading has stopped: too much is staged
     bool peer_ended_ = false;    // the peer's end has been seen
     bool end_waits_ = false;     // but messages before it wait for receives
@@ -115,9 +130,7 @@ class Link final : public soft::Link, private soft::Pollable {
     bool said_goodbye_ = false; // writing is shut down
     bool send_failed_ = false;  // and so will every send
     std::uint64_t received_bytes_ = 0;
-    // For the limits: when something last moved, and what had moved by then.
-    soft::Clock::time_point moved_at_{};
-    std::uint64_t moved_ = 0;
+    soft::Standstill standstill_;
 };
 
 } // namespace dat::iwarp

@@ -35,8 +35,8 @@ namespace dat::iwarp {
 //
 // S exists in revision 2 only. The bits d (0x0400) and e (0x0200) are reserved
 // by the RFCs, which tell receivers not to look at them; two `dat` processes
-// recognize each other by them (see MpaFrame::from_dat). The first x (0x0800)
-// is used by Linux's siw.
+// recognize each other by them (see MpaFrame::from_dat). 0x0100, which only counts
+// between those, is about shared memory. The first x (0x0800) is used by Linux's siw.
 
 inline constexpr std::size_t kMpaKeySize = 16;
 inline constexpr std::size_t kMpaHeaderSize = 20;  // key, flags, revision, length
@@ -54,6 +54,7 @@ inline constexpr std::uint16_t kMpaFlagReject = 0x2000;
 inline constexpr std::uint16_t kMpaFlagEnhanced = 0x1000;
 inline constexpr std::uint16_t kMpaFlagDatRequest = 0x0400;
 inline constexpr std::uint16_t kMpaFlagDatReply = 0x0200;
+inline constexpr std::uint16_t kMpaFlagMemory = 0x0100;
 
 // IRD or ORD: "not negotiated here" (RFC 6581 9.1); also the largest value
 // that fits.
@@ -85,6 +86,9 @@ struct MpaFrame {
     // 0x0200 without 0x0400; siw copies the request's flags into its reply,
     // which therefore proves nothing.
     bool from_dat = false;
+    // Request: an offer of shared memory would be looked at. Reply: such an offer
+    // follows the frame. False wherever from_dat is.
+    bool memory = false;
     std::optional<MpaEnhanced> enhanced; // revision 2 only
     // Decoding: a view into the bytes that were parsed. Encoding: read once,
     // during the call.

@@ -4,6 +4,8 @@
 // stands in placement.cpp. May include: soft, core, system headers.
 #include "soft/iwarp/receiver.h"
 
+#include "soft/atomics.h"
+
 #include <algorithm>
 #include <atomic>
 #include <cassert>
@@ -14,30 +16,6 @@ namespace dat::iwarp {
 Receiver::Receiver(soft::Endpoint& endpoint, Sender& sender, const LinkParameters& parameters)
     : endpoint_(endpoint), domain_(endpoint.domain()), sender_(sender),
       dat_peer_(parameters.dat_peer), crc_(parameters.crc), await_rtr_(parameters.await_rtr) {}
-
-namespace {
-
-// The operation of RFC 7306 5.1 on memory that others may be using; returns what was
-// there before.
-std::uint64_t carry_out(const AtomicRequest& request, std::byte* at) {
-    std::atomic_ref<std::uint64_t> word(*reinterpret_cast<std::uint64_t*>(at));
-    std::uint64_t before = word.load();
-    for (;;) {
-        std::uint64_t after = before;
-        if (request.op == static_cast<std::uint8_t>(AtomicOp::fetch_add)) {
-            // The bits in mask are the highest of their fields: no carry leaves them.
-            const std::uint64_t top = request.mask;
-            after = ((before & ~top) + (request.data & ~top)) ^ ((before ^ request.data) & top);
-        } else if (((before ^ request.compare) & request.compare_mask) == 0) {
-            after = (before & ~request.mask) | (request.data & request.mask);
-        }
-        if (word.compare_exchange_weak(before, after)) {
-            return before;
-        }
-    }
-}
-
-} // namespace
 
 // In the middle of a frame, or where a large one is expected.
 std::span<iovec> Receiver::special_room() {
@@ -323,7 +301,11 @@ bool Receiver::atomic_request(std::span<const std::byte> payload) {
     if (!sender_.can_respond()) { // U-14, before the memory changes
         return fail(TerminateCode::ddp_untagged_no_buffer, "more atomics than were agreed");
     }
-    sender_.respond(AtomicResponse{request.request_id, carry_out(request, target.at)});
+    const bool adds = request.op == static_cast<std::uint8_t>(AtomicOp::fetch_add);
+    const std::uint64_t before = soft::carry_out(
+        adds ? soft::OpCode::fetch_add : soft::OpCode::compare_swap,
+        {request.data, request.mask, request.compare, request.compare_mask}, target.at);
+    sender_.respond(AtomicResponse{request.request_id, before});
     return true;
 }
 

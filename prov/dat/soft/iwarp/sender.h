@@ -110,6 +110,8 @@ class Sender {
     // The steering tag under which its response is asked for.
     std::uint32_t sink_stag() const { return sink_stag_of(read_head_); }
 
+    // Ready-to-receive goes out once more at the next push().
+    void repeat_ready() { cursor_.rtr_due = true; }
     // Appends an acknowledgement of what was placed if one is due, and a Terminate:
     // nothing is framed after it.
     void terminate(TerminateCode code, std::span<const std::byte> ulpdu, std::size_t ulpdu_size);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See raw_side.h. May include: test/bench, std, POSIX sockets.
+// See raw_side.h. May include: util/perf, std, POSIX sockets.
 #include "raw_side.h"
 
-#include "bench.h"
+#include "case.h"
 
 #include <algorithm>
 #include <arpa/inet.h>
@@ -16,7 +16,7 @@
 #include <unistd.h>
 #include <utility>
 
-namespace dat::bench {
+namespace dat::perf {
 namespace {
 
 constexpr std::size_t kReadAtOnce = 128 * 1024; // as much as the provider reads
@@ -31,7 +31,7 @@ sockaddr_in loopback(std::uint16_t port) {
 
 int made(int fd, const char* call) {
     if (fd < 0) {
-        die("%s: %s", call, std::strerror(errno));
+        fail("%s: %s", call, std::strerror(errno));
     }
     return fd;
 }
@@ -39,14 +39,15 @@ int made(int fd, const char* call) {
 void wait_for(int fd, short events) {
     pollfd waiting{fd, events, 0};
     if (!comes([&] { return ::poll(&waiting, 1, 0) == 1; })) {
-        die("a socket waited in vain");
+        fail("a socket waited in vain");
     }
 }
 
 } // namespace
 
-RawSide::RawSide(std::size_t size)
-    : size_(size), out_(std::max<std::size_t>(size, 1)), in_(std::max(size, kReadAtOnce)) {}
+RawSide::RawSide(std::size_t size, bool waits)
+    : size_(std::max<std::size_t>(size, 1)), waits_(waits), out_(size_),
+      in_(std::max(size_, kReadAtOnce)) {}
 
 RawSide::~RawSide() {
     while (!connections_.empty()) {
@@ -57,36 +58,42 @@ RawSide::~RawSide() {
     }
 }
 
-std::uint16_t RawSide::listen() {
+void RawSide::no_rdma() { throw NotOffered("a socket has no RDMA"); }
+
+Address RawSide::open(Role role) {
+    if (role == Role::client) {
+        return {};
+    }
     listener_ = made(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), "socket");
     sockaddr_in address = loopback(0);
     socklen_t size = sizeof address;
     made(::bind(listener_, reinterpret_cast<sockaddr*>(&address), size), "bind");
     made(::listen(listener_, SOMAXCONN), "listen");
     made(::getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size), "getsockname");
-    return ntohs(address.sin_port);
+    return std::to_string(ntohs(address.sin_port));
 }
 
-void RawSide::add(int fd) {
+void RawSide::add_connection(int fd) {
     const int on = 1;
     made(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on), "setsockopt");
     connections_.push_back({.fd = fd});
 }
 
-void RawSide::accept() {
-    wait_for(listener_, POLLIN);
-    add(made(::accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC), "accept"));
-}
-
-void RawSide::connect(std::uint16_t port) {
+void RawSide::join(Role role, const Address& peer) {
+    if (role == Role::server) {
+        wait_for(listener_, POLLIN);
+        add_connection(
+            made(::accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC), "accept"));
+        return;
+    }
     const int fd = made(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), "socket");
-    const sockaddr_in address = loopback(port);
+    const sockaddr_in address = loopback(static_cast<std::uint16_t>(std::stoi(peer)));
     if (::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 &&
         errno != EINPROGRESS) {
-        die("connect: %s", std::strerror(errno));
+        fail("connect: %s", std::strerror(errno));
     }
     wait_for(fd, POLLOUT);
-    add(fd);
+    add_connection(fd);
 }
 
 void RawSide::end() {
@@ -98,7 +105,7 @@ void RawSide::ended() {
     char byte;
     wait_for(connections_.back().fd, POLLIN);
     if (::recv(connections_.back().fd, &byte, 1, 0) != 0) {
-        die("the peer did not end the connection");
+        fail("the peer did not end the connection");
     }
     end();
 }
@@ -110,7 +117,7 @@ bool RawSide::flush(Connection& c) {
             ::send(c.fd, out_.data() + (size_ - c.left), c.left, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n < 0) {
             if (errno != EAGAIN && errno != EINTR) {
-                die("send: %s", std::strerror(errno));
+                fail("send: %s", std::strerror(errno));
             }
             return false;
         }
@@ -135,6 +142,16 @@ bool RawSide::send(std::size_t connection) {
 }
 
 Done RawSide::poll(std::size_t connection) {
+    const Connection& c = connections_[connection];
+    if (waits_ && c.sent == 0) {
+        constexpr int kSleep_ms = 1000;
+        pollfd waiting{c.fd, static_cast<short>(POLLIN | (c.left > 0 ? POLLOUT : 0)), 0};
+        ::poll(&waiting, 1, kSleep_ms);
+    }
+    return look(connection);
+}
+
+Done RawSide::look(std::size_t connection) {
     Connection& c = connections_[connection];
     if (c.left > 0) {
         flush(c);
@@ -149,11 +166,11 @@ Done RawSide::poll(std::size_t connection) {
         done.received = c.arrived / size_;
         c.arrived %= size_;
     } else if (n == 0 && done.sent == 0) { // behind the last message the peer may end
-        die("recv: the peer has ended");
+        fail("recv: the peer has ended");
     } else if (n < 0 && errno != EAGAIN && errno != EINTR) {
-        die("recv: %s", std::strerror(errno));
+        fail("recv: %s", std::strerror(errno));
     }
     return done;
 }
 
-} // namespace dat::bench
+} // namespace dat::perf

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// See barrier.h. May include: std, system headers.
+#include "soft/barrier.h"
+
+#include <atomic>
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace dat::soft {
+
+bool barriers_reach() {
+    static const bool reach =
+        syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
+    return reach;
+}
+
+void heavy_barrier() {
+    if (!barriers_reach() || syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) != 0) {
+        std::atomic_thread_fence(std::memory_order_seq_cst);
+    }
+}
+
+} // namespace dat::soft

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// See inbox.h. May include: soft, core.
+#include "soft/inbox.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <utility>
+
+namespace dat::soft {
+
+using core::DtoStatus;
+
+std::size_t gather(std::span<const Iov> iov, std::uint64_t offset, std::uint64_t size,
+                   std::span<iovec, kMaxIov> out) {
+    std::size_t count = 0;
+    for (const Iov& piece : iov) {
+        if (size == 0) {
+            break;
+        }
+        if (offset >= piece.length) {
+            offset -= piece.length;
+            continue;
+        }
+        const auto length = std::min<std::uint64_t>(piece.length - offset, size);
+        out[count++] = {piece.base + offset, length};
+        offset = 0;
+        size -= length;
+    }
+    assert(size == 0);
+    return count;
+}
+
+bool Inbox::full(std::size_t more) const {
+    return staged_bytes_ + more > endpoint_.domain().settings().unexpected_bytes;
+}
+
+bool Inbox::begin() {
+    assert(!open());
+    received_ = 0;
+    if (staged_.empty() && endpoint_.has_receive()) {
+        return match();
+    }
+    stage();
+    return true;
+}
+
+bool Inbox::match() {
+    receive_ = endpoint_.match_receive();
+    if (endpoint_.of_old_zone(receive_)) [[unlikely]] {
+        endpoint_.complete_receive(receive_, DtoStatus::local_protection, 0);
+        return fail(Wrong::old_zone);
+    }
+    assembling_ = true;
+    return true;
+}
+
+void Inbox::stage() { // U-9
+    staged_.emplace_back();
+    staged_.back().ordinal = taken_ + 1;
+    staged_bytes_ += kStagedOverhead;
+    endpoint_.set_starved(true);
+}
+
+bool Inbox::room(std::size_t size, Room& out) {
+    const std::uint64_t end = received_ + size;
+    if (assembling_) {
+        const Receive& receive = endpoint_.receive(receive_);
+        if (end > receive.capacity) {
+            return overlong(end);
+        }
+        out.count = gather(receive.segments(), received_, size, out.pieces);
+        return true;
+    }
+    Staged& message = staged_.back();
+    if (message.data.size() < end) {
+        staged_bytes_ += end - message.data.size();
+        message.data.resize(end);
+    }
+    out.pieces[0] = {message.data.data() + received_, size};
+    out.count = size > 0 ? 1 : 0;
+    return true;
+}
+
+bool Inbox::finish(std::uint8_t how, std::uint64_t value) {
+    if ((how & kInvalidated) != 0 && !invalidate(value)) {
+        return false;
+    }
+    ++taken_;
+    if (std::exchange(assembling_, false)) {
+        endpoint_.complete_receive(receive_, DtoStatus::success, received_, how, value);
+    } else {
+        staged_.back().whole = true;
+        staged_.back().how = how;
+        staged_.back().value = value;
+    }
+    return true;
+}
+
+// The key of a message that invalidates must be one that may be ended so (RFC 5040 5.1).
+bool Inbox::invalidate(std::uint64_t value) {
+    const auto key = static_cast<std::uint32_t>(value);
+    MrTable& regions = endpoint_.domain().regions();
+    const Target target = regions.find(key, 0, 0, kRemoteInvalidate, endpoint_.zone());
+    if (target.why != Refusal::none && target.why != Refusal::out_of_range) {
+        if (std::exchange(assembling_, false)) {
+            endpoint_.complete_receive(receive_, DtoStatus::local_protection, 0);
+        }
+        return fail(Wrong::cannot_invalidate);
+    }
+    regions.remove(key);
+    return true;
+}
+
+bool Inbox::overlong(std::uint64_t size) {
+    const std::uint64_t capacity = endpoint_.receive(receive_).capacity;
+    assembling_ = false;
+    endpoint_.complete_receive(receive_, DtoStatus::local_length, 0, kPlain, 0, size - capacity);
+    return fail(Wrong::too_long);
+}
+
+bool Inbox::written(std::uint64_t length, std::uint8_t how, std::uint64_t value) {
+    ++taken_;
+    if (!endpoint_.writes_take_receives()) {
+        unannounced_.push_back({length, value, how});
+        announce_writes();
+        return true;
+    }
+    if (staged_.empty() && endpoint_.has_receive()) {
+        endpoint_.complete_receive(endpoint_.match_receive(), DtoStatus::success, length, how,
+                                   value);
+        return true;
+    }
+    stage();
+    Staged& staged = staged_.back();
+    staged.ordinal = taken_;
+    staged.whole = true;
+    staged.how = how;
+    staged.value = value;
+    staged.length = length;
+    return true;
+}
+
+void Inbox::announce_writes() {
+    while (!unannounced_.empty()) {
+        const Unannounced& write = unannounced_.front();
+        if (!endpoint_.announce_write(write.length, write.how, write.value)) {
+            return;
+        }
+        unannounced_.pop_front();
+    }
+}
+
+void Inbox::announce_rest() {
+    for (const Unannounced& write : unannounced_) {
+        endpoint_.announce_write(write.length, write.how, write.value, true);
+    }
+    unannounced_.clear();
+}
+
+bool Inbox::receive_posted() {
+    announce_writes();
+    while (!staged_.empty() && endpoint_.has_receive()) {
+        Staged message = std::move(staged_.front());
+        staged_.pop_front();
+        staged_bytes_ -= message.data.size() + kStagedOverhead;
+        if (!hand_over(message)) {
+            return false;
+        }
+    }
+    endpoint_.set_starved(!staged_.empty());
+    return true;
+}
+
+// Moves a staged message into the next receive. One that is still arriving goes on there.
+bool Inbox::hand_over(Staged& message) {
+    if (!match()) {
+        return false;
+    }
+    const Receive& receive = endpoint_.receive(receive_);
+    if (message.data.size() > receive.capacity) {
+        return overlong(message.data.size());
+    }
+    std::array<iovec, kMaxIov> to;
+    const std::size_t count = gather(receive.segments(), 0, message.data.size(), to);
+    const std::byte* from = message.data.data();
+    for (std::size_t i = 0; i < count; ++i) {
+        std::memcpy(to[i].iov_base, from, to[i].iov_len);
+        from += to[i].iov_len;
+    }
+    if (message.whole) {
+        assembling_ = false;
+        const std::uint64_t length =
+            (message.how & kByWrite) != 0 ? message.length : message.data.size();
+        endpoint_.complete_receive(receive_, DtoStatus::success, length, message.how,
+                                   message.value);
+    }
+    return true;
+}
+
+} // namespace dat::soft

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// See faults.h. May include: core, soft/iwarp/terminate.h.
+#include "soft/iwarp/faults.h"
+
+namespace dat::iwarp {
+
+using core::DtoStatus;
+
+core::DtoStatus status_of(TerminateCode code) {
+    switch (code) {
+    case TerminateCode::ddp_untagged_no_buffer:
+        return DtoStatus::receiver_not_ready;
+    case TerminateCode::ddp_untagged_too_long:
+        return DtoStatus::remote_responder;
+    case TerminateCode::rdmap_catastrophic:
+    case TerminateCode::ddp_catastrophic:
+        return DtoStatus::remote_responder;
+    default:
+        break;
+    }
+    switch (static_cast<std::uint16_t>(code) >> 8) {
+    case 0x01: // RDMAP: remote protection
+    case 0x11: // DDP: tagged buffer
+        return DtoStatus::remote_access;
+    case 0x02: // RDMAP: remote operation
+    case 0x12: // DDP: untagged buffer
+        return DtoStatus::bad_response;
+    default:
+        return DtoStatus::transport;
+    }
+}
+
+} // namespace dat::iwarp

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// How a connection over shared memory ends: by the peer, by a fault, by draining, or
+// because something waited for too long. See link.h. May include: soft, core, base,
+// soft/iwarp/faults.h.
+#include "base/log.h"
+#include "soft/iwarp/faults.h"
+#include "soft/shm/link.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace dat::shm {
+
+using core::DtoStatus;
+using core::Reason;
+using core::Stimulus;
+using iwarp::TerminateCode;
+using soft::Parting;
+
+// The peer writes no more. What it wrote comes first (U-2).
+void Link::peer_ended() {
+    peer_ended_ = true;
+    if (!sender_.look()) {
+        return violated();
+    }
+    while (!over_ && receiver_.has_record() && !receiver_.stopped()) {
+        receive();
+    }
+    if (!over_) {
+        finish();
+    }
+}
+
+// All that can be taken has been.
+void Link::finish() {
+    const End end = side_.peers->end.load(std::memory_order_acquire);
+    if (end == End::faulted) {
+        return peer_faulted();
+    }
+    if (receiver_.inbox().has_unreceived() || receiver_.waits()) { // U-9 b
+        if (!std::exchange(end_waits_, true)) {
+            watch_on();
+        }
+        return;
+    }
+    if (end == End::none && receiver_.inside()) {
+        return endpoint_.over(Stimulus::broken, Reason::end_in_frame, Parting::clean);
+    }
+    const bool answers = said_goodbye_ && endpoint_.core().requests().idle();
+    endpoint_.over(answers ? Stimulus::drained : Stimulus::peer_disconnected,
+                   answers            ? Reason::local
+                   : end == End::none ? Reason::peer_reset
+                                      : Reason::peer_closed,
+                   Parting::clean);
+}
+
+void Link::peer_faulted() {
+    const std::uint32_t value = side_.peers->end_code.load(std::memory_order_relaxed) & 0xffff;
+    const auto code = static_cast<TerminateCode>(value);
+    DAT_INFO(ep_ctrl, "the peer ended the connection: %s (0x%04x)", iwarp::text(code), value);
+    const auto& requests = endpoint_.core().requests();
+    if (requests.idle()) {
+        return endpoint_.over(Stimulus::broken, Reason::terminate, Parting::clean, value);
+    }
+    const DtoStatus status =
+        code == kUnreadable ? DtoStatus::local_protection : iwarp::status_of(code);
+    endpoint_.request_failed(requests.first(), status, Reason::terminate, Parting::clean, value);
+}
+
+// The receiver found a fault: the peer's, or one of this side's memory.
+void Link::faulted() {
+    const Fault fault = receiver_.fault();
+    const auto code = static_cast<std::uint32_t>(fault.code);
+    const bool own = fault.kind != Fault::Kind::peer;
+    if (fault.kind == Fault::Kind::memory || fault.kind == Fault::Kind::copying) {
+        DAT_WARN(ep_data, "a connection is broken: %s", fault.what);
+    } else {
+        DAT_INFO(ep_ctrl, "a connection is broken: %s (Terminate 0x%04x)", fault.what, code);
+    }
+    sender_.push(); // responses to earlier reads come before
+    say_end(End::faulted, code);
+    const Reason reason = fault.kind == Fault::Kind::copying ? Reason::resources
+                          : own                              ? Reason::dto_error
+                                                             : Reason::protocol;
+    endpoint_.over(Stimulus::broken, reason, Parting::clean);
+}
+
+void Link::violated() {
+    DAT_INFO(ep_ctrl, "a connection is broken: the peer says that it took what was never sent");
+    say_end(End::faulted, static_cast<std::uint32_t>(TerminateCode::ddp_untagged_msn_range));
+    endpoint_.over(Stimulus::broken, Reason::protocol, Parting::clean);
+}
+
+// The memory of a read that the peer was promised has been closed since.
+void Link::source_gone() {
+    say_end(End::faulted, static_cast<std::uint32_t>(TerminateCode::rdmap_invalid_stag));
+    endpoint_.over(Stimulus::broken, Reason::protocol, Parting::clean);
+}
+
+// Why nothing comes behind what has been sent. The first reason counts.
+void Link::say_end(End end, std::uint32_t code) {
+    if (side_.mine->end.load(std::memory_order_relaxed) == End::none) {
+        side_.mine->end_code.store(code, std::memory_order_relaxed);
+        side_.mine->end.store(end, std::memory_order_release);
+    }
+}
+
+// --- DISC-4: draining ---
+
+void Link::drain() {
+    draining_ = true;
+    watch_on();
+    push(); // and looks whether all is done
+}
+
+// Requests are complete and everything is out: say goodbye; the peer's end, which it
+// reaches only behind all that was sent, is its confirmation (U-42). The socket stays
+// open: the peer may still have to be woken for what is taken from it.
+void Link::check_drained() {
+    if (over_ || said_goodbye_ || !endpoint_.core().requests().idle() || !sender_.idle()) {
+        return;
+    }
+    said_goodbye_ = true;
+    say_end(End::closed, 0);
+    ring();
+}
+
+// --- limits (U-9, U-42): they run while nothing moves ---
+
+void Link::watch_on() {
+    standstill_.begin(moved());
+    look_at_limits();
+}
+
+void Link::look_at_limits() {
+    if (const auto again = standstill_.look(moved(), domain_.settings().rnr_limit)) {
+        domain_.reactor().arm(watch_, *again);
+    } else {
+        not_ready_for_too_long();
+    }
+}
+
+void Link::not_ready_for_too_long() {
+    say_end(End::faulted, static_cast<std::uint32_t>(TerminateCode::ddp_untagged_no_buffer));
+    endpoint_.receives_missing();
+}
+
+// Nothing has to linger: what was sent is in memory that the peer keeps. What it would
+// copy from this process is void from here on.
+void Link::part(soft::Parting) {
+    over_ = true;
+    receiver_.inbox().announce_rest();
+    domain_.reactor().disarm(watch_);
+    if (watched_) {
+        domain_.reactor().remove(bell_.fd(), *this);
+    }
+    say_end(End::closed, 0);
+    side_.mine->revoked.store(1, std::memory_order_seq_cst);
+    bell_.close();
+}
+
+} // namespace dat::shm

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// See link.h: moving data, sleeping and waking. How a connection ends stands in
+// ending.cpp. May include: soft, core, base, system headers.
+#include "soft/shm/link.h"
+
+#include "base/log.h"
+#include "soft/barrier.h"
+
+#include <cassert>
+#include <cerrno>
+#include <cstring>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+namespace dat::shm {
+
+using core::Reason;
+using core::Stimulus;
+using soft::Parting;
+
+Link::Link(soft::Endpoint& endpoint, iwarp::Socket bell, Segment segment,
+           const LinkParameters& parameters, const iwarp::SocketAddress& name)
+    : soft::MemoryLink(kKind), endpoint_(endpoint), domain_(endpoint.domain()),
+      segment_(std::move(segment)), side_(segment_.side(parameters.initiator)),
+      fences_(parameters.fences), bell_(std::move(bell)), name_(name),
+      sender_(endpoint, side_, parameters), receiver_(endpoint, sender_, side_, parameters) {
+    side_.mine->pulls.store(parameters.pulls ? 1 : 0, std::memory_order_release);
+}
+
+Link::~Link() { assert(over_); }
+
+void Link::start() {
+    const int error = domain_.reactor().add(bell_.fd(), EPOLLIN, *this);
+    watched_ = error == 0;
+    if (error != 0) {
+        DAT_WARN(ep_ctrl, "a connection ends as it begins: epoll: %s", std::strerror(-error));
+        return endpoint_.over(Stimulus::broken, Reason::resources, Parting::clean);
+    }
+    domain_.wake(*this);
+    poll();
+}
+
+// --- sleeping and waking ---
+
+void Link::ring() {
+    side_.peers->asleep.store(0, std::memory_order_relaxed);
+    // A bell that is full rings already; a peer that has gone is noticed elsewhere.
+    const char one = 1;
+    (void)!::send(bell_.fd(), &one, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+void Link::ready(std::uint32_t) {
+    // One for each time that it was asleep; a peer that rings for ever is left ringing.
+    std::array<char, 64> rings;
+    ssize_t n = 1;
+    for (int i = 0; i < 4 && n > 0; ++i) {
+        n = ::recv(bell_.fd(), rings.data(), rings.size(), MSG_DONTWAIT);
+    }
+    const bool gone = n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+    if (gone) {
+        domain_.reactor().remove(bell_.fd(), *this);
+        watched_ = false;
+    }
+    if (asleep_) {
+        rouse();
+        domain_.wake(*this);
+    }
+    if (!peer_ended_ && (gone || side_.peers->end.load(std::memory_order_acquire) != End::none)) {
+        return peer_ended();
+    }
+    poll();
+}
+
+void Link::doze() {
+    asleep_ = true;
+    side_.mine->asleep.store(kForRecords | (sender_.waits() ? kForRoom : 0u),
+                             std::memory_order_relaxed);
+}
+
+bool Link::stirs() const {
+    return (!receiver_.stopped() && receiver_.has_record()) ||
+           (sender_.waits() && sender_.may_go_on());
+}
+
+void Link::rouse() {
+    asleep_ = false;
+    side_.mine->asleep.store(0, std::memory_order_relaxed);
+    idle_polls_ = 0;
+}
+
+// Asleep, it has sent something for whose completion, or room, it is to be woken.
+void Link::stay_wakeable() {
+    while (sender_.waits()) {
+        doze();
+        soft::heavy_barrier();
+        if (!stirs()) {
+            return;
+        }
+        poll();
+        if (over_ || !asleep_) {
+            return;
+        }
+    }
+}
+
+// --- moving data ---
+
+void Link::poll() {
+    if (sender_.waits() && sender_.may_go_on()) {
+        look();
+        if (over_) {
+            return;
+        }
+    }
+    if (receiver_.has_record() && !receiver_.stopped()) {
+        return receive();
+    }
+    if (!asleep_ && ++idle_polls_ > domain_.patience()) {
+        domain_.let_sleep(*this);
+    }
+}
+
+// The peer has taken or placed something.
+void Link::look() {
+    if (!sender_.look()) {
+        return violated();
+    }
+    push();
+}
+
+void Link::push() {
+    if (said_goodbye_) {
+        return; // what the peer still asks for is never answered
+    }
+    const std::uint64_t before = sender_.records();
+    const Sender::Result result = sender_.push();
+    if (sender_.records() != before) {
+        tell(kForRecords);
+    }
+    if (result == Sender::Result::refused) {
+        return source_gone();
+    }
+    if (result == Sender::Result::violated) {
+        return violated();
+    }
+    if (asleep_) [[unlikely]] {
+        stay_wakeable();
+    }
+    if (!over_ && draining_) {
+        check_drained();
+    }
+}
+
+void Link::receive() {
+    const std::size_t count = receiver_.take();
+    if (count > 0) {
+        idle_polls_ = 0;
+        tell(kForRoom);
+    }
+    if (receiver_.fault().kind != Fault::Kind::none) {
+        return faulted();
+    }
+    after_receiving();
+}
+
+// What was received may allow, or demand, that something is sent.
+void Link::after_receiving() {
+    if (receiver_.inbox().awaits_room()) [[unlikely]] {
+        domain_.await_room(*this);
+    }
+    if (!sender_.idle()) {
+        push();
+    } else if (draining_) {
+        check_drained();
+    }
+}
+
+void Link::receive_posted() {
+    if (!receiver_.receive_posted()) {
+        return faulted();
+    }
+    tell(kForRoom);
+    do {
+        receive();
+    } while (!over_ && peer_ended_ && receiver_.has_record() && !receiver_.stopped());
+    if (!over_ && end_waits_) {
+        finish();
+    }
+}
+
+} // namespace dat::shm

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// The link over memory that two processes of one host share. A local socket between
+// them carries nothing but rings: it wakes a sleeping peer, and its end is the peer's
+// end. Under the domain's gate. May include: soft, core, base, soft/iwarp/socket.h,
+// system headers.
+#ifndef DAT_SOFT_SHM_LINK_H
+#define DAT_SOFT_SHM_LINK_H
+
+#include "soft/iwarp/socket.h"
+#include "soft/link.h"
+#include "soft/reactor.h"
+#include "soft/shm/receiver.h"
+#include "soft/shm/segment.h"
+#include "soft/shm/sender.h"
+#include "soft/standstill.h"
+
+#include <cstdint>
+
+namespace dat::shm {
+
+class Link final : public soft::MemoryLink, private soft::Pollable {
+  public:
+    static constexpr soft::LinkKind kKind = soft::LinkKind::shm;
+
+    // `bell`: a connected local socket that keeps messages apart. `name`: of this side, on
+    // the connection on which this one was agreed.
+    Link(soft::Endpoint& endpoint, iwarp::Socket bell, Segment segment,
+         const LinkParameters& parameters, const iwarp::SocketAddress& name = {});
+    ~Link() override;
+
+    const iwarp::SocketAddress& name() const { return name_; }
+
+    // A request has been posted under `seq`.
+    void transmit(std::uint64_t seq, bool) override {
+        if (sender_.send_short(seq)) [[likely]] {
+            tell(kForRecords);
+            if (asleep_) [[unlikely]] {
+                stay_wakeable();
+            }
+        } else {
+            push();
+        }
+    }
+    bool confirms_delivery() const override { return true; }
+    bool dat_peer() const override { return true; }
+    bool peer_serves_reads() const override { return sender_.peer_serves_reads(); }
+
+    void start() override;
+    void poll() override;
+    void push() override;
+    void receive_posted() override;
+    void drain() override;
+    void part(soft::Parting how) override;
+    void doze() override;
+    bool stirs() const override;
+    void rouse() override;
+
+  private:
+    // Something to wait for, looked at in steps.
+    struct Watch final : soft::Timer {
+        explicit Watch(Link& link) : link_(link) {}
+        void expired() override { link_.look_at_limits(); }
+        Link& link_;
+    };
+
+    // The peer is woken if it sleeps and waits for that.
+    void tell(Wake why) {
+        if (fences_) [[unlikely]] {
+            std::atomic_thread_fence(std::memory_order_seq_cst);
+        }
+        if ((side_.peers->asleep.load(std::memory_order_relaxed) & why) != 0) [[unlikely]] {
+            ring();
+        }
+    }
+    void ring();
+    void ready(std::uint32_t events) override; // rung, or the peer has gone
+    void stay_wakeable();
+    void receive();
+    void after_receiving();
+    void look();
+    void faulted();
+    void violated();
+    void source_gone();
+    void peer_ended();
+    void finish();
+    void peer_faulted();
+    void check_drained();
+    void watch_on();
+    void look_at_limits();
+    bool limited() const { return draining_ || end_waits_; }
+    std::uint64_t moved() const {
+        return sender_.records() + receiver_.records() + receiver_.inbox().placed();
+    }
+    void not_ready_for_too_long();
+    void say_end(End end, std::uint32_t code);
+
+    soft::Endpoint& endpoint_;
+    soft::Domain& domain_;
+    Segment segment_;
+    const Side side_;
+    const bool fences_;
+    iwarp::Socket bell_;
+    const iwarp::SocketAddress name_;
+    Sender sender_;
+    Receiver receiver_;
+    Watch watch_{*this};
+    std::uint32_t idle_polls_ = 0;
+    bool asleep_ = false;
+    bool watched_ = false;    // bell_ is in the reactor
+    bool over_ = false;       // part() was called
+    bool peer_ended_ = false; // the peer's end has been seen
+    bool end_waits_ = false;  // but messages before it wait for receives
+    bool draining_ = false;
+    bool said_goodbye_ = false;
+    soft::Standstill standstill_;
+};
+
+} // namespace dat::shm
+
+#endif

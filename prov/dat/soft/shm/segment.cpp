@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// See segment.h. May include: std, system headers.
+#include "soft/shm/segment.h"
+
+#include <cerrno>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utility>
+
+namespace dat::shm {
+
+namespace {
+
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+} // namespace
+
+Segment::~Segment() {
+    if (layout_) {
+        munmap(layout_, sizeof(Layout));
+    }
+}
+
+Segment::Segment(Segment&& other) noexcept : layout_(std::exchange(other.layout_, nullptr)) {}
+
+Segment& Segment::operator=(Segment&& other) noexcept {
+    std::swap(layout_, other.layout_);
+    return *this;
+}
+
+Segment Segment::map(int fd, int& error) {
+    void* mapped = mmap(nullptr, sizeof(Layout), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (mapped == MAP_FAILED) {
+        error = -errno;
+        return {};
+    }
+    return Segment(mapped);
+}
+
+Segment Segment::create(int& fd, int& error) {
+    fd = memfd_create("dat", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0) {
+        error = -errno;
+        return {};
+    }
+    // Sealed, since a mapping of what is cut off ends its process (SIGBUS).
+    if (ftruncate(fd, sizeof(Layout)) == 0 && fcntl(fd, F_ADD_SEALS, kSeals) == 0) {
+        if (Segment segment = map(fd, error)) {
+            return segment;
+        }
+    } else {
+        error = -errno;
+    }
+    close(std::exchange(fd, -1));
+    return {};
+}
+
+Segment Segment::adopt(int fd, int& error) {
+    struct stat status {};
+    const int seals = fcntl(fd, F_GET_SEALS);
+    if (fstat(fd, &status) != 0 || status.st_size != static_cast<off_t>(sizeof(Layout)) ||
+        seals < 0 || (seals & F_SEAL_SHRINK) == 0) {
+        error = -EBADF;
+        return {};
+    }
+    return map(fd, error);
+}
+
+Side Segment::side(bool initiator) const {
+    const std::size_t own = initiator ? 0 : 1;
+    const std::size_t other = 1 - own;
+    return {&layout_->control[own],       &layout_->control[other],
+            layout_->records[own].data(), layout_->records[other].data(),
+            layout_->bytes[own].data(),   layout_->bytes[other].data()};
+}
+
+} // namespace dat::shm

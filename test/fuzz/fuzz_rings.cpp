@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// Fuzz target: a connection over shared memory whose peer writes anything anywhere in that
+// memory, at any time. Input: a script of steps of both sides.
+//
+// What must hold: no byte changes outside of what was posted or is registered for it; each
+// operation completes once; one event ends the connection; it ends when the peer is gone
+// and receives are posted, or its limit is over; what is staged is bounded.
+// May include: soft, core, system headers.
+#include "../unit/soft_harness.h"
+#include "input.h"
+
+#include "soft/shm/link.h"
+
+#include <array>
+#include <cstring>
+#include <memory>
+#include <sys/socket.h>
+#include <unistd.h>
+
+using fuzz::Bytes;
+using fuzz::Input;
+namespace shm = dat::shm;
+using dat::soft::OpCode;
+
+namespace {
+
+constexpr std::size_t kBuffer = 256;
+constexpr std::byte kUntouched{0x5c};
+
+dat::soft::Domain& domain() {
+    static soft_test::Domain one([] {
+        auto o = soft_test::options();
+        o.settings.unexpected_bytes = 1024;
+        o.settings.rnr_limit = std::chrono::seconds(0);
+        return o;
+    }());
+    return one;
+}
+
+// A buffer between bytes that nobody may change.
+struct Guarded {
+    Guarded() { all.fill(kUntouched); }
+    std::span<std::byte> inside() { return std::span(all).subspan(kBuffer, kBuffer); }
+    void check() const {
+        for (std::size_t i = 0; i < kBuffer; ++i) {
+            FUZZ_CHECK(all[i] == kUntouched && all[2 * kBuffer + i] == kUntouched);
+        }
+    }
+    alignas(8) std::array<std::byte, 3 * kBuffer> all;
+};
+
+class World {
+  public:
+    explicit World(std::uint8_t agreed) : side_(domain(), {16, 16}) {
+        int fd = -1;
+        int error = 0;
+        shm::Segment near = shm::Segment::create(fd, error);
+        far_ = shm::Segment::adopt(fd, error);
+        ::close(fd);
+        FUZZ_CHECK(near && far_);
+        int ends[2];
+        FUZZ_CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) ==
+                   0);
+        bell_ = dat::iwarp::Socket(ends[1]);
+        shm::LinkParameters parameters;
+        parameters.initiator = (agreed & 1) != 0;
+        parameters.ord = parameters.ird = 2;
+        parameters.peer = getpid();
+        parameters.pulls = (agreed & 2) != 0;
+        view_ = far_.side(!parameters.initiator);
+        key_ = domain().regions().add(
+            {target_.inside().data(), kBuffer, 0, &soft_test::Side::zone,
+             dat::soft::kRemoteRead | dat::soft::kRemoteWrite | dat::soft::kRemoteInvalidate});
+        struct Nothing final : dat::soft::Handshake {
+            void abandon() override {}
+        };
+        FUZZ_CHECK(side_.endpoint.begin_accept());
+        side_.endpoint.run(std::make_unique<Nothing>());
+        side_.endpoint.established(side_.endpoint.attempt(), dat::core::Stimulus::handshake_done,
+                                   std::make_unique<shm::Link>(side_.endpoint,
+                                                               dat::iwarp::Socket(ends[0]),
+                                                               std::move(near), parameters),
+                                   {});
+        side_.events.clear();
+    }
+    ~World() { domain().regions().remove(key_); }
+
+    void step(Input& input);
+    void finish();
+
+  private:
+    void record(Input& input);
+    void scribble(Input& input);
+    void post(Input& input);
+    void check();
+
+    soft_test::Side side_;
+    shm::Segment far_;
+    shm::Side view_;
+    dat::iwarp::Socket bell_;
+    Guarded target_;
+    std::array<Guarded, 16> receives_;
+    std::array<Guarded, 16> sources_;
+    std::uint32_t key_ = 0;
+    std::uint64_t sent_ = 0;
+    std::size_t posted_receives_ = 0;
+    std::size_t posted_requests_ = 0;
+};
+
+// One that is right but for what the input says.
+void World::record(Input& input) {
+    shm::Record& record = view_.out[sent_ % shm::kRecords];
+    record.kind = static_cast<shm::Kind>(input.octet() % 8);
+    record.flags = input.octet();
+    record.places = input.octet() % 8;
+    record.size = input.octet();
+    if (const std::uint8_t odd = input.octet(); odd > 250) {
+        record.size = input.number();
+    }
+    record.data = input.octet() < 8 ? key_ : input.octet();
+    record.key = input.octet() < 200 ? key_ : input.octet() % 4;
+    record.address = input.word() % 512;
+    const Bytes payload = input.bytes(input.octet() % 64);
+    std::copy(payload.begin(), payload.end(), record.payload.begin());
+    if ((record.flags & shm::kElsewhere) != 0 && input.octet() < 240) {
+        // Mostly memory that is there.
+        const shm::Place place{reinterpret_cast<std::uintptr_t>(sources_[0].all.data()),
+                               record.size};
+        std::memcpy(record.payload.data(), &place, sizeof place);
+        record.places = 1;
+    }
+    record.stamp.store(static_cast<std::uint32_t>(++sent_), std::memory_order_release);
+}
+
+// Anything, anywhere.
+void World::scribble(Input& input) {
+    auto* memory =
+        reinterpret_cast<std::byte*>(view_.mine < view_.peers ? view_.mine : view_.peers);
+    const std::size_t control = 2 * sizeof(shm::Control);
+    const std::size_t most = input.octet() < 160 ? control : sizeof(shm::Layout);
+    const std::size_t at = input.number() % most;
+    const Bytes bytes = input.bytes(1 + input.octet() % 16);
+    std::copy_n(bytes.begin(), std::min(bytes.size(), most - at), memory + at);
+}
+
+// It will complete, or has (FLS-1).
+std::size_t taken(soft_test::PostVerdict verdict) {
+    return verdict == soft_test::PostVerdict::posted || verdict == soft_test::PostVerdict::flushed
+               ? 1
+               : 0;
+}
+
+void World::post(Input& input) {
+    const std::size_t size = input.octet() % kBuffer;
+    const std::uint8_t what = input.octet();
+    if (what % 4 == 0) {
+        Guarded& buffer = receives_[posted_receives_ % receives_.size()];
+        posted_receives_ += taken(side_.receive(buffer.inside().first(size)));
+        return;
+    }
+    Guarded& buffer = sources_[posted_requests_ % sources_.size()];
+    const auto bytes = buffer.inside().first(size);
+    soft_test::PostVerdict verdict{};
+    if (what % 4 == 1) {
+        verdict = side_.send<shm::Link>(bytes, 0, static_cast<dat::soft::Level>(what / 4 % 3));
+    } else {
+        verdict =
+            side_.rma<shm::Link>(what % 4 == 2 ? OpCode::write : OpCode::read, bytes, what, size);
+    }
+    posted_requests_ += taken(verdict);
+}
+
+void World::step(Input& input) {
+    switch (input.octet() % 16) {
+    case 0:
+    case 1:
+    case 2:
+    case 3:
+    case 4:
+        record(input);
+        break;
+    case 5:
+    case 6:
+        scribble(input);
+        break;
+    case 7:
+    case 8:
+    case 9:
+        post(input);
+        break;
+    case 10:
+        domain().rest();
+        break;
+    case 11:
+        if (side_.connected() && input.octet() < 64) {
+            side_.endpoint.disconnect(input.octet() % 2 == 0);
+        }
+        break;
+    case 12: {
+        const char one = 1;
+        [[maybe_unused]] const ssize_t n = ::send(bell_.fd(), &one, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+        break;
+    }
+    case 13:
+        if (input.octet() < 64) {
+            bell_.close();
+        }
+        break;
+    default:
+        break;
+    }
+    domain().progress();
+    check();
+}
+
+void World::check() {
+    target_.check();
+    for (const auto* all : {&receives_, &sources_}) {
+        for (const Guarded& each : *all) {
+            each.check();
+        }
+    }
+    FUZZ_CHECK(side_.events.size() <= 1);
+    FUZZ_CHECK(side_.ended() == (side_.events.size() == 1));
+    FUZZ_CHECK(side_.receives.size() <= posted_receives_);
+    FUZZ_CHECK(side_.requests.size() <= posted_requests_);
+}
+
+// The peer goes; then it ends, and everything has completed once.
+void World::finish() {
+    bell_.close();
+    FUZZ_CHECK(soft_test::run_until(domain(), [&] { return side_.ended(); }));
+    check();
+    FUZZ_CHECK(side_.receives.size() == posted_receives_);
+    FUZZ_CHECK(side_.requests.size() == posted_requests_);
+}
+
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    Input input(data, size);
+    World world(input.octet());
+    while (!input.empty()) {
+        world.step(input);
+    }
+    world.finish();
+    return 0;
+}

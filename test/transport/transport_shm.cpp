@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// What endpoints of one host share, between processes: who may copy from whose memory,
+// and what is left of it. May include: suite.h, child.h, the layout of the memory.
+#include "child.h"
+#include "suite.h"
+
+#include "soft/shm/segment.h"
+
+#include <linux/capability.h>
+#include <net/if.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <sched.h>
+#include <sstream>
+
+using namespace dat::test;
+
+namespace {
+
+// The memory that this process shares, one mapping a connection.
+std::vector<const dat::shm::Layout*> shared_memory() {
+    std::vector<const dat::shm::Layout*> all;
+    std::ifstream maps("/proc/self/maps");
+    for (std::string line; std::getline(maps, line);)
+        if (line.find("/memfd:dat") != std::string::npos)
+            all.push_back(reinterpret_cast<const dat::shm::Layout*>(
+                std::strtoull(line.c_str(), nullptr, 16)));
+    return all;
+}
+
+void require_root() {
+    if (geteuid() != 0)
+        cr_skip_test("needs root");
+}
+
+// Messages of every kind of size in both directions, and RDMA.
+void exchange(ToChild& peer) {
+    for (const std::size_t size : {std::size_t{1}, std::size_t{96}, std::size_t{97},
+                                   std::size_t{16385}, std::size_t{1} << 20}) {
+        const std::string some = " 5 " + std::to_string(size);
+        peer.child.expect("recv" + some, "ok");
+        const Bytes out = pattern(size);
+        std::vector<Op*> sends;
+        for (int i = 0; i < 5; ++i)
+            sends.push_back(&peer.endpoint.send(out.data(), out.size()));
+        wait_ops(sends);
+        peer.child.expect("finish", "results 5 0 0");
+        std::vector<Bytes> in(5, Bytes(size));
+        const std::vector<Op*> receives = post_receives(peer.endpoint, in);
+        peer.child.expect("send" + some, "ok");
+        wait_ops(receives);
+        peer.child.expect("finish", "results 5 0 0");
+        for (const Bytes& buffer : in)
+            cr_assert(buffer == out, "size %zu", size);
+    }
+    constexpr std::size_t kSize = 300'000;
+    const Remote remote = peer.child.region(kSize);
+    const Bytes out = pattern(kSize);
+    Bytes in(kSize);
+    wait_op(peer.endpoint.write_confirmed(out.data(), kSize, remote));
+    wait_op(peer.endpoint.read(in.data(), kSize, remote));
+    cr_assert(in == out);
+}
+
+// With such a peer memory is shared, and each side copies from the other or not.
+void with_peer(const Transport& transport, const char* as, bool we_pull, bool it_pulls) {
+    require_root();
+    setenv("DAT_PEER_AS", as, 1);
+    ToChild peer(transport);
+    peer.connect();
+    const auto memory = shared_memory();
+    cr_assert_eq(memory.size(), 1u);
+    exchange(peer);
+    // This side began the connection. Nobody pulls who may not.
+    cr_assert_eq(memory[0]->control[0].pulls.load(), we_pull ? 1u : 0u);
+    cr_assert_eq(memory[0]->control[1].pulls.load(), it_pulls ? 1u : 0u);
+}
+
+void give_up_ptrace() {
+    __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+    __user_cap_data_struct data[2]{};
+    cr_assert_eq(syscall(SYS_capget, &header, data), 0);
+    data[0].effective &= ~(1u << CAP_SYS_PTRACE);
+    data[0].permitted &= ~(1u << CAP_SYS_PTRACE);
+    cr_assert_eq(syscall(SYS_capset, &header, data), 0);
+}
+
+// A network namespace of this process alone, with loopback: what is in it is its own.
+void own_network() {
+    require_root();
+    cr_assert_eq(unshare(CLONE_NEWNET), 0);
+    const int fd = socket(AF_INET, SOCK_DGRAM, 0);
+    ifreq request{};
+    std::strcpy(request.ifr_name, "lo");
+    request.ifr_flags = IFF_UP | IFF_RUNNING;
+    cr_assert_eq(ioctl(fd, SIOCSIFFLAGS, &request), 0);
+    close(fd);
+}
+
+int local_sockets() {
+    std::ifstream file("/proc/self/net/unix");
+    int count = 0;
+    for (std::string line; std::getline(file, line);)
+        count += line.find("@dat-") != std::string::npos ? 1 : 0;
+    return count;
+}
+
+} // namespace
+
+SHM_TEST(shm_process, of_the_same_user__both_copy_from_each_other) {
+    with_peer(transport, "", true, true);
+}
+
+// FI_DAT_SHM=0.
+WIRE_TEST(shm_off, two_processes__share_nothing) {
+    only_dat();
+    ToChild peer(transport);
+    peer.connect();
+    exchange(peer);
+    cr_assert(shared_memory().empty());
+}
+
+// Its user may not read the memory of this one. This one may read everybody's, and does
+// not: a process number that was its peer's may be another's by then.
+SHM_TEST(shm_process, of_another_user__gets_large_messages_in_pieces) {
+    with_peer(transport, "nobody", false, false);
+}
+
+// This process is not to be found from there.
+SHM_TEST(shm_process, of_another_pid_namespace__gets_large_messages_in_pieces) {
+    with_peer(transport, "pid_namespace", true, false);
+}
+
+// ptrace(2) rules: it lets nobody read its memory, who may do nothing special.
+SHM_TEST(shm_process, that_nobody_may_trace__sends_large_messages_in_pieces) {
+    give_up_ptrace();
+    with_peer(transport, "undumpable", false, true);
+}
+
+// Nor are there files.
+SHM_TEST(shm_killed, peer__leaves_no_name_behind) {
+    own_network();
+    {
+        ToChild peer(transport);
+        peer.connect();
+        cr_assert_gt(local_sockets(), 0);
+        peer.child.kill();
+        require_one_end(peer.side, peer.endpoint);
+        cr_assert_eq(local_sockets(), 0);
+    }
+    {
+        FromChild peer(transport);
+        DAT_MUST(peer.endpoint->accept());
+        wait_event(peer.side, FI_CONNECTED);
+        peer.child.kill();
+        require_one_end(peer.side, *peer.endpoint);
+    }
+    cr_assert_eq(local_sockets(), 0);
+    cr_assert(shared_memory().empty());
+}
+
+// Without connections nothing stays mapped.
+SHM_TEST(shm_closed, connection__gives_its_memory_back) {
+    auto pair = Pair::connected(transport);
+    cr_assert_eq(shared_memory().size(), 2u); // both ends are here
+    DAT_MUST(pair->active.close());
+    wait_shutdown(pair->passive());
+    cr_assert(wait_until([] { return shared_memory().empty(); }));
+}

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// How shared memory is agreed on: over the real handshake, and with visitors at the door
+// that say something else, or nothing.
+#include "soft_shm.h"
+
+#include "soft/iwarp/connect.h"
+#include "soft/shm/door.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <fstream>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/un.h>
+
+using namespace soft_test;
+
+namespace {
+
+dat::soft::Domain::Options sharing(bool on = true) {
+    auto o = options();
+    o.settings.shm = on;
+    o.settings.handshake_limit = std::chrono::seconds(1);
+    return o;
+}
+
+struct Requests final : dat::iwarp::ListenerOwner {
+    Requests() : listener(*this, {}) {
+        sockaddr_in any{};
+        any.sin_family = AF_INET;
+        any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        cr_assert_eq(listener.bind({reinterpret_cast<const sockaddr*>(&any), sizeof any}), 0);
+        cr_assert_eq(listener.listen(64), 0);
+    }
+    void announce(std::unique_ptr<dat::iwarp::ConnRequest> request) override {
+        arrived = std::move(request);
+    }
+    dat::iwarp::Listener listener;
+    std::unique_ptr<dat::iwarp::ConnRequest> arrived;
+};
+
+// A connection made by the handshake; either side may or may not share memory.
+struct Met {
+    Met(bool near_shares, bool far_shares)
+        : near_domain(sharing(near_shares)), far_domain(sharing(far_shares)) {
+        cr_assert_eq(dat::iwarp::connect(near.endpoint, requests.listener.name(), nullptr,
+                                         bytes("please"), {}),
+                     0);
+        cr_assert(run([&] { return requests.arrived != nullptr; }));
+        cr_assert_eq(dat::iwarp::accept(far.endpoint, *requests.arrived, bytes("welcome")), 0);
+        cr_assert(run([&] { return near.connected() && far.connected(); }));
+    }
+    template <class Done> bool run(Done done) {
+        return run_until(near_domain, done, [&] {
+            requests.listener.progress();
+            far_domain.progress();
+        });
+    }
+    Requests requests;
+    Domain near_domain;
+    Domain far_domain;
+    Side near{near_domain};
+    Side far{far_domain};
+};
+
+struct Nobody final : shm::Host {
+    void joined(shm::Joint) override { ++times; }
+    int times = 0;
+};
+
+// A visitor that has found the door of an offer.
+dat::iwarp::Socket at_the_door(const shm::Offer& offer) {
+    std::array<std::uint64_t, 2> name{};
+    std::memcpy(name.data(), offer.data(), sizeof name);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    const int length = std::snprintf(address.sun_path + 1, sizeof address.sun_path - 1,
+                                     "dat-%016llx%016llx", static_cast<unsigned long long>(name[0]),
+                                     static_cast<unsigned long long>(name[1]));
+    dat::iwarp::Socket socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0));
+    cr_assert_eq(::connect(socket.fd(), reinterpret_cast<sockaddr*>(&address),
+                           static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 +
+                                                  static_cast<std::size_t>(length))),
+                 0);
+    return socket;
+}
+
+bool closed(const dat::iwarp::Socket& socket) {
+    char answer[256];
+    return ::recv(socket.fd(), answer, sizeof answer, MSG_DONTWAIT) == 0;
+}
+
+// How many local sockets of that door there are.
+int sockets_of(const shm::Offer& offer) {
+    std::array<std::uint64_t, 2> name{};
+    std::memcpy(name.data(), offer.data(), sizeof name);
+    char text[64];
+    std::snprintf(text, sizeof text, "@dat-%016llx%016llx",
+                  static_cast<unsigned long long>(name[0]),
+                  static_cast<unsigned long long>(name[1]));
+    std::ifstream file("/proc/net/unix");
+    int count = 0;
+    for (std::string line; std::getline(file, line);) {
+        count += line.find(text) != std::string::npos ? 1 : 0;
+    }
+    return count;
+}
+
+} // namespace
+
+Test(soft_shm_door, two_that_share__are_linked_by_memory_with_the_private_data_of_both) {
+    Met met(true, true);
+    cr_assert(met.near.kind == dat::soft::LinkKind::shm);
+    cr_assert(met.far.kind == dat::soft::LinkKind::shm);
+    cr_assert(text(met.near.events[0].private_data) == "welcome");
+    Bytes in(5);
+    met.far.receive(in);
+    met.near.send<shm::Link>(bytes("hello"));
+    cr_assert(met.run([&] { return met.near.requests.size() == 1; }));
+    cr_assert(text(in) == "hello");
+}
+
+Test(soft_shm_door, one_that_does_not__keeps_both_on_tcp) {
+    for (const bool near : {false, true}) {
+        Met met(near, !near);
+        cr_assert(met.near.kind == dat::soft::LinkKind::iwarp);
+        cr_assert(met.far.kind == dat::soft::LinkKind::iwarp);
+        Bytes in(5);
+        met.far.receive(in);
+        met.near.send<dat::soft::Link>(bytes("hello"));
+        cr_assert(met.run([&] { return met.near.requests.size() == 1; }));
+        cr_assert(text(in) == "hello");
+    }
+}
+
+// A connection that has so many descriptors left for what sharing takes.
+static dat::soft::LinkKind met_with(int spare) {
+    Requests requests;
+    Domain near_domain(sharing());
+    Domain far_domain(sharing());
+    Side near(near_domain);
+    Side far(far_domain);
+    cr_assert(shm::Door::of(far_domain)); // open by now
+    cr_assert_eq(dat::iwarp::connect(near.endpoint, requests.listener.name(), nullptr, {}, {}), 0);
+    const auto run = [&](auto done) {
+        return run_until(near_domain, done, [&] {
+            requests.listener.progress();
+            far_domain.progress();
+        });
+    };
+    cr_assert(run([&] { return requests.arrived != nullptr; }));
+    std::vector<dat::iwarp::Socket> all;
+    for (int fd = 0; (fd = dup(STDERR_FILENO)) >= 0;) {
+        all.emplace_back(fd);
+    }
+    for (int i = 0; i < spare; ++i) {
+        all.pop_back();
+    }
+    cr_assert_eq(dat::iwarp::accept(far.endpoint, *requests.arrived, {}), 0);
+    cr_assert(run([&] { return near.connected() && far.connected(); }));
+    all.clear();
+    near.send<dat::soft::Link>(bytes("hello"));
+    Bytes in(5);
+    far.receive(in);
+    cr_assert(run([&] { return near.requests.size() == 1; }));
+    cr_assert(text(in) == "hello" && near.kind == far.kind);
+    return near.kind;
+}
+
+// It takes a socket and the memory of each side: with fewer descriptors there is TCP, and
+// no failure.
+Test(soft_shm_door, out_of_descriptors__the_connection_stays_on_tcp) {
+    const rlimit few{200, 200};
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+    for (int spare = 0; spare < 3; ++spare) {
+        cr_assert(met_with(spare) == dat::soft::LinkKind::iwarp, "%d descriptors", spare);
+    }
+    cr_assert(met_with(3) == dat::soft::LinkKind::shm);
+}
+
+Test(soft_shm_door, visitors_with_another_cookie_or_none__are_sent_away) {
+    Domain domain(sharing());
+    shm::Door* door = shm::Door::of(domain);
+    Nobody host;
+    const shm::Offer offer = door->offer(host);
+    const auto silent = at_the_door(offer);
+    const auto noisy = at_the_door(offer);
+    cr_assert_eq(::send(noisy.fd(), "something", 9, 0), 9);
+    shm::Offer other = offer;
+    other[20] ^= std::byte{1};
+    shm::Joint stranger;
+    cr_assert(shm::knock(other, stranger));
+    cr_assert(run_until(domain, [&] { return closed(noisy) && closed(stranger.bell); }));
+    cr_assert(run_until(domain, [&] { return closed(silent); })); // U-65
+    cr_assert_eq(host.times, 0);
+    shm::Joint right;
+    cr_assert(shm::knock(offer, right));
+    cr_assert(run_until(domain, [&] { return host.times == 1; }));
+    shm::Joint second;
+    cr_assert(shm::knock(offer, second)); // an offer is taken once
+    cr_assert(run_until(domain, [&] { return closed(second.bell); }));
+    cr_assert_eq(host.times, 1);
+}
+
+// Memory that is not of the right size, or that its giver could cut, would be the end of
+// the process that uses it.
+Test(soft_shm_door, memory_that_could_be_cut__is_refused) {
+    int error = 0;
+    const int cut = memfd_create("dat-test", MFD_ALLOW_SEALING);
+    cr_assert_eq(ftruncate(cut, sizeof(shm::Layout)), 0);
+    cr_assert_not(shm::Segment::adopt(cut, error));
+    cr_assert_eq(error, -EBADF);
+    cr_assert_eq(ftruncate(cut, sizeof(shm::Layout) - 1), 0);
+    cr_assert_eq(fcntl(cut, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+    cr_assert_not(shm::Segment::adopt(cut, error));
+    close(cut);
+    int pipe_ends[2];
+    cr_assert_eq(pipe(pipe_ends), 0);
+    cr_assert_not(shm::Segment::adopt(pipe_ends[0], error));
+}
+
+// So many may stand at the door and say nothing; an honest one is let in all the same.
+Test(soft_shm_door, a_crowd_that_says_nothing__keeps_nobody_out) {
+    Domain domain(sharing());
+    shm::Door* door = shm::Door::of(domain);
+    Nobody host;
+    const shm::Offer offer = door->offer(host);
+    std::vector<dat::iwarp::Socket> crowd;
+    for (int i = 0; i < 200; ++i) {
+        crowd.push_back(at_the_door(offer));
+    }
+    shm::Joint right;
+    cr_assert(shm::knock(offer, right));
+    cr_assert(run_until(domain, [&] { return host.times == 1; }));
+}
+
+// Nothing with a name is left.
+Test(soft_shm_door, a_closed_domain__has_no_door) {
+    shm::Offer offer;
+    {
+        Met met(true, true);
+        Nobody host;
+        offer = shm::Door::of(met.far_domain)->offer(host);
+        cr_assert_eq(sockets_of(offer), 2); // that of the connection is called so too
+    }
+    cr_assert_eq(sockets_of(offer), 0);
+}

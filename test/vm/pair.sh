@@ -1,0 +1,48 @@
+# shellcheck shell=bash disable=SC2034,SC2086,SC2154
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#
+# Sourced by guest.sh for one test of a suite: the programs, and how they are driven.
+# Addresses are in the environment: $siw, $rxe, $soft.
+# The arguments of the shell that sources it are the test's name and what it runs.
+
+current=$1
+pipes=$(mktemp -d)
+trap 'stop_both; rm -rf "$pipes"' EXIT
+. "$DAT_SRCDIR/test/transport/processes.sh"
+
+vm=$DAT_BUILDDIR/test/vm
+export FI_PROVIDER_PATH=$DAT_BUILDDIR/.libs FI_PROVIDER=dat
+
+in_soft() { ip netns exec soft "$@"; }
+
+# Waits until a program of that name listens on an RDMA device, for some seconds.
+until_listening() {
+    local i
+    for i in $(seq 100); do
+        ! rdma resource show cm_id | grep -q "state LISTEN .*comm $1" || return 0
+        sleep 0.1
+    done
+    die "$1 does not listen"
+}
+
+# a: this provider's software domain; b: raw verbs on siw.
+start_peers() {
+    start a ip netns exec soft "$DAT_BUILDDIR/test/transport/peer" $soft
+    start b "$vm/verbs_peer" $siw
+}
+
+# Connects two started peers, FROM with so many bytes of private data, TO with others.
+join() { # from from-bytes to to-bytes address-of-to
+    expect "$3" 'ok *' listen
+    port=${answer#ok }
+    join_again "$1" "$2" "$3" "$4" "$5"
+}
+
+# The same once more: TO listens still.
+join_again() {
+    expect "$1" ok connect "$5" "$port" "$2"
+    expect "$3" "connreq $2" event
+    expect "$3" ok accept "$4"
+    expect "$1" "connected $4" event
+    expect "$3" 'connected 0' event
+}

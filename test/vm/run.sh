@@ -1,0 +1,121 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#
+# Runs test suites in a QEMU guest whose kernel has software RDMA devices: rxe (RoCE)
+# and siw (iWARP). Works in pure emulation; nothing is installed, and nothing is left
+# behind but the guest's kernel in a cache (kernel.sh).
+#
+#   run.sh [--keep DIR] [--limit SECONDS] [SUITE...]
+#
+#   SUITE    suite_SUITE.sh of this folder; all of them by default. SUITE/TEST: only the
+#            tests of that name, a pattern
+#   --keep   what the suites leave (console, logs, captures) is copied to DIR
+#   --limit  seconds that the guest may run (540)
+#
+# DAT_BUILDDIR   a build folder with `make check TESTS=` done; else one is made, and removed
+# DAT_VM_ACCEL   `tcg` (emulation, the default) or `kvm`
+#
+# Prints a line for each test: `ok`, `FAIL` or `skip`, and its name. A suite of which
+# no end was seen has failed. The last line is the sum. Exit status 0 if nothing
+# failed, 1 if something did, 2 if the guest could not be made or started.
+set -u
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(cd "$here/../.." && pwd)
+. "$root/util/common.sh"
+keep=
+limit=540
+suites=()
+while [ $# -gt 0 ]; do
+    case $1 in
+    --keep) keep=${2:?}; shift ;;
+    --limit) limit=${2:?}; shift ;;
+    -*) sed -n 's/^#   \(run.sh.*\)/usage: \1/p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
+    *) suites+=("$1") ;;
+    esac
+    shift
+done
+if [ ${#suites[@]} -eq 0 ]; then
+    for suite in "$here"/suite_*.sh; do
+        suite=${suite##*/suite_}
+        suites+=("${suite%.sh}")
+    done
+fi
+for suite in "${suites[@]}"; do
+    [ -f "$here/suite_${suite%%/*}.sh" ] || { echo "there is no suite $suite" >&2; exit 2; }
+done
+
+work=$(mktemp -d "${TMPDIR:-/tmp}/dat-vm.XXXXXX") || exit 2
+guest=
+clean_up() {
+    [ -z "$guest" ] || { kill "$guest"; wait "$guest"; } 2>/dev/null
+    rm -rf "$work"
+}
+trap clean_up EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+make_build() {
+    copy_source "$root" "$work/source" && mkdir "$work/build" && cd "$work/source" &&
+        autoreconf -fi && cd "$work/build" && ../source/configure -q &&
+        make -j"$(nproc)" && make -j"$(nproc)" check TESTS=
+}
+
+build=${DAT_BUILDDIR:-}
+if [ -z "$build" ]; then
+    build=$work/build
+    (make_build) >"$work/build.log" 2>&1 || { tail -n 30 "$work/build.log" >&2; exit 2; }
+fi
+build=$(cd "$build" && pwd) || exit 2
+boot=$(bash "$here/kernel.sh") || exit 2
+command -v qemu-system-x86_64 >/dev/null ||
+    { echo 'qemu-system-x86_64 is missing: bash util/packages.sh vm, as root' >&2; exit 2; }
+
+# What the guest runs. It sees this file system, so the paths are the same there.
+mkdir "$work/job"
+{
+    printf 'export DAT_SRCDIR=%q DAT_BUILDDIR=%q\n' "$root" "$build"
+    printf 'exec bash %q' "$here/guest.sh"
+    printf ' %q' "${suites[@]}"
+    echo
+} >"$work/job/start"
+
+accel=${DAT_VM_ACCEL:-tcg}
+[ "$accel" != tcg ] || accel=tcg,thread=multi
+
+started=$SECONDS
+timeout -k 10 "$limit" qemu-system-x86_64 -accel "$accel" -cpu max,-arch-capabilities -smp 2 -m 2G \
+    -no-reboot -display none -monitor none -serial "file:$work/console" -nic none \
+    -kernel "$boot/vmlinuz" -initrd "$boot/initramfs" \
+    -append 'console=ttyS0 panic=-1 quiet' \
+    -virtfs local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap \
+    -virtfs "local,path=$work/job,mount_tag=job,security_model=none" \
+    >"$work/qemu.log" 2>&1 </dev/null &
+guest=$!
+status=0
+wait "$guest" || status=$?
+guest=
+tr -d '\r' <"$work/console" 2>/dev/null | sed -n 's/^##dat //p' >"$work/lines"
+if [ -n "$keep" ]; then
+    mkdir -p "$keep" && cp "$work/console" "$work/qemu.log" "$keep" && cp -r "$work/job/." "$keep"
+fi
+
+grep -E '^(ok|FAIL|skip) ' "$work/lines"
+passed=$(grep -c '^ok ' "$work/lines")
+failed=$(grep -c '^FAIL ' "$work/lines")
+skipped=$(grep -c '^skip ' "$work/lines")
+complete=yes
+for suite in "${suites[@]}"; do
+    grep -qxF "end $suite" "$work/lines" && continue
+    echo "FAIL $suite: its end was not seen"
+    failed=$((failed + 1))
+    complete=no
+done
+if [ $complete = no ]; then
+    [ $status -ne 124 ] || echo "the guest was ended after $limit s"
+    cat "$work/qemu.log"
+    tail -n 40 "$work/console"
+fi
+echo "guest: $passed passed, $failed failed, $skipped skipped, $((SECONDS - started)) s"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

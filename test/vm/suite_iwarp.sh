@@ -1,0 +1,311 @@
+# shellcheck shell=bash disable=SC2034,SC2086,SC2154
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#
+# The software domain's iWARP link, in a network namespace without RDMA device, against
+# siw, the iWARP of the Linux kernel. Peer a is ours, peer b is raw verbs.
+
+tests=(
+    "60 rping_server__serves_rpings_client rping_server 64"
+    "60 rping_server_large__serves_rpings_client rping_server 60000"
+    "60 rping_client__is_served_by_rpings_server rping_client 64"
+    "60 rping_client_large__is_served_by_rpings_server rping_client 60000"
+    "90 every_send_variant__arrives both_ways sends"
+    "90 writes_and_reads__are_served both_ways transfers"
+    "90 invalidating_send__ends_the_key both_ways invalidating_send"
+    "240 private_data_of_every_size__arrives private_data"
+    "60 private_data_beyond_what_siw_takes__is_refused private_data_too_long"
+    "60 reject_with_data__arrives rejects"
+    "60 write_to_a_bad_key__is_terminated_by_siw both_ways bad_write_to_siw"
+    "60 write_to_a_bad_key__is_terminated_here both_ways bad_write_to_us"
+    "60 message_too_long__is_terminated_by_siw both_ways long_message_to_siw"
+    "60 message_too_long__is_terminated_here both_ways long_message_to_us"
+    "60 disconnect_here__ends_both both_ways disconnect_here"
+    "60 disconnect_there__ends_both both_ways disconnect_there"
+    "60 peer_killed__ends_once both_ways killed_there"
+    "60 process_killed_here__ends_siw_once both_ways killed_here"
+    "90 captured_session__has_no_malformed_frame captured"
+)
+
+# Runs a test twice: connected by us, and connected by siw.
+both_ways() { # function
+    echo "connected by the software domain"
+    start_peers
+    join a 20 b 30 $siw
+    "$1"
+    stop_both
+    echo "connected by siw"
+    start_peers
+    join b 20 a 30 $soft
+    first_frame
+    "$1"
+    stop_both
+}
+
+# siw never offers ready-to-receive: our side holds its frames until siw's first.
+first_frame() {
+    expect a ok recv 1 1
+    expect b ok send 1 1
+    expect a 'results 1 0 0' finish
+    expect b 'results 1 0 0' finish
+}
+
+# --- rping --------------------------------------------------------------------------
+
+rping_server() { # bytes
+    local line server
+    # shellcheck disable=SC2034
+    coproc in_soft "$vm/rping_peer" server $soft 10 "$1"
+    server=$!
+    read -r -u "${COPROC[0]}" line || return 1
+    rping -c -a $soft -p "${line#port }" -C 10 -S "$1" -V && wait "$server"
+}
+
+rping_client() { # bytes
+    local server
+    rping -s -a $siw -p 7174 -C 10 -S "$1" &
+    server=$!
+    in_soft "$vm/rping_peer" client $soft $siw 7174 10 "$1" && wait "$server"
+}
+
+# --- data -----------------------------------------------------------------------------
+
+sends() {
+    local size kind
+    for size in 0 1 3 1000 1408 1440 70000 1000000; do
+        for kind in send solicited; do
+            expect a ok recv 3 $size
+            expect b ok recv 3 $size
+            expect a ok $kind 3 $size
+            expect b ok $kind 3 $size
+            expect a 'results 6 0 0' finish
+            expect b 'results 6 0 0' finish
+        done
+    done
+}
+
+transfers() {
+    local size there here
+    expect a 'ok *' region 4000000
+    here=${answer#ok }
+    expect b 'ok *' region 4000000
+    there=${answer#ok }
+    # What is written is what is read afterwards: both check it against the pattern.
+    for size in 0 1 1000 70000 4000000; do
+        # Unquoted on purpose: an address and a key.
+        expect a ok write $size $there
+        expect a 'results 1 0 0' finish
+        expect a ok read $size $there
+        expect a 'results 1 0 0' finish
+        expect b ok write $size $here
+        expect b 'results 1 0 0' finish
+        expect b ok read $size $here
+        expect b 'results 1 0 0' finish
+    done
+}
+
+# RFC 5040 5.1: Send with Invalidate. siw's verbs can receive it, not send it, and do not
+# tell the program.
+invalidating_send() {
+    local there
+    expect b 'ok *' region 1000
+    there=${answer#ok }
+    expect a ok write 1000 $there
+    expect a 'results 1 0 0' finish
+    expect b ok recv 1 100
+    expect a ok invalidate 100 "${there#* }"
+    expect a 'results 1 0 0' finish
+    expect b 'results 1 0 0' finish
+    expect a ok write 1000 $there
+    expect a 'shutdown 2 *' event
+    expect b disconnected event
+}
+
+# --- connecting ---------------------------------------------------------------------------
+
+# U-63. siw takes 256 bytes with the 4 of the enhanced set-up among them, and sends 251:
+# it counts them in 8 bits.
+private_data() {
+    local size
+    start_peers
+    join a 0 b 0 $siw
+    for size in $(seq 1 252); do
+        echo "$size bytes to siw"
+        end_and_reset
+        join_again a "$size" b $((size < 252 ? size : 251)) $siw
+    done
+    stop_both
+    start_peers
+    join b 0 a 0 $soft
+    for size in $(seq 1 251); do
+        echo "$size bytes from siw"
+        end_by_b
+        join_again b "$size" a $((size < 251 ? size : 252)) $soft
+    done
+}
+
+end_and_reset() {
+    expect a ok disconnect graceful
+    expect a 'shutdown 1 *' event
+    expect b disconnected event
+    expect a ok reset
+}
+
+end_by_b() {
+    expect b ok disconnect
+    expect b disconnected event
+    expect a 'shutdown 1 *' event
+}
+
+# Nothing changes where an accept is refused: the same request is accepted afterwards.
+private_data_too_long() {
+    start_peers
+    expect a 'ok *' listen
+    expect b ok connect $soft "${answer#ok }" 0
+    expect a 'connreq 0' event
+    expect a 'failed *' accept 253
+    expect a ok accept 252
+    expect b 'connected 252' event
+    expect a 'connected 0' event
+}
+
+rejects() {
+    local size
+    start_peers
+    expect b 'ok *' listen
+    port=${answer#ok }
+    for size in 0 1 100 251; do
+        expect a ok connect $siw "$port" 10
+        expect b 'connreq 10' event
+        expect b ok reject $size
+        expect a "error 111 $size" event # FI_ECONNREFUSED
+        expect a ok reset
+    done
+    expect a 'ok *' listen
+    port=${answer#ok }
+    for size in 0 1 100 252; do
+        expect b ok connect $soft "$port" 10
+        expect a 'connreq 10' event
+        expect a ok reject $size
+        expect b "rejected $size" event
+    done
+    # And what was rejected may connect.
+    join_again b 1 a 2 $soft
+}
+
+# --- ends -----------------------------------------------------------------------------------
+
+# U-61: towards another than `dat` a write is complete when it has been handed over. Its
+# failure breaks the connection, once, and what is outstanding is flushed.
+bad_write_to_siw() {
+    expect a ok recv 2 100
+    expect b ok recv 2 100
+    expect a ok write 100 4096 12345
+    expect a 'shutdown 2 *' event
+    expect a 'results 1 2 0' finish
+    expect b disconnected event
+    expect b 'results 0 2 0' finish
+    expect a ok quiet
+    expect b ok quiet
+}
+
+bad_write_to_us() {
+    expect a ok recv 2 100
+    expect b ok recv 2 100
+    expect b ok write 100 4096 12345
+    expect a 'shutdown 2 *' event
+    expect a 'results 0 2 0' finish
+    expect b disconnected event
+    expect b 'results *' finish
+    expect a ok quiet
+    expect b ok quiet
+}
+
+long_message_to_siw() {
+    expect b ok recv 1 100
+    expect a ok send 1 101
+    expect a 'shutdown 2 *' event
+    expect b disconnected event
+    expect b 'results 0 0 1' finish
+    expect a ok quiet
+}
+
+long_message_to_us() {
+    expect a ok recv 2 100
+    expect b ok send 1 101
+    expect a 'shutdown 2 *' event
+    expect a 'results 0 1 1' finish # DTO-9
+    expect b disconnected event
+    expect b 'results *' finish
+    expect a ok quiet
+}
+
+# DISC-4: what was sent before a graceful end arrives.
+disconnect_here() {
+    expect b ok recv 20 100000
+    expect a ok recv 1 10
+    expect a ok send 20 100000
+    expect a ok disconnect graceful
+    expect a 'shutdown 1 *' event
+    expect a 'results 20 1 0' finish
+    expect b disconnected event
+    expect b 'results 20 0 0' finish
+    expect a ok quiet
+    expect b ok quiet
+}
+
+disconnect_there() {
+    expect a ok recv 3 100
+    expect b ok recv 2 100
+    expect b ok send 1 100
+    expect a ok first
+    expect b ok disconnect
+    expect a 'shutdown 1 *' event
+    expect a 'results 1 2 0' finish
+    expect b disconnected event
+    expect b 'results 1 2 0' finish
+    expect a ok quiet
+}
+
+killed_there() {
+    expect a ok recv 2 100
+    expect b ok recv 1 1000000
+    expect a ok send 3 1000000
+    stop b
+    expect a 'shutdown [12] *' event # U-2
+    expect a 'results *' finish
+    expect a ok quiet
+}
+
+killed_here() {
+    expect b ok recv 2 1000000
+    expect a ok recv 1 100
+    expect b ok send 1 100
+    expect b ok send 3 1000000
+    stop a
+    expect b disconnected event
+    expect b 'results *' finish
+    expect b ok quiet
+}
+
+# --- the wire ---------------------------------------------------------------------------------
+
+# Every kind of frame of a session, as tshark reads them.
+captured() {
+    local file=$pipes/session.pcap fields opcode bad
+    command -v tshark >/dev/null || { echo 'there is no tshark'; exit 77; }
+    ip netns exec soft dumpcap -q -i s1 -f tcp -w "$file" 2>"$pipes/dumpcap" &
+    local capture=$!
+    until grep -q '^File:' "$pipes/dumpcap"; do sleep 0.1; done
+    rping_server 2000
+    rping_client 2000
+    kill $capture
+    wait $capture
+    cp "$file" /run/job/
+    fields=$(tshark -r "$file" -Y iwarp_rdma -T fields -e iwarp_rdma.opcode 2>/dev/null | tr ',' '\n')
+    echo "$fields" | sort | uniq -c
+    for opcode in 0 1 2 3; do # RDMA Write, Read Request, Read Response, Send
+        echo "$fields" | grep -qE "^(0x0*)?$opcode\$" || { echo "no frame of opcode $opcode"; exit 1; }
+    done
+    bad=$(tshark -r "$file" -Y '_ws.malformed || iwarp_mpa.bad_length' 2>/dev/null)
+    [ -z "$bad" ] || { echo "$bad"; exit 1; }
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// The report for programs, as JSON. See report.h. May include: util/perf, std,
+// nlohmann-json.
+#include "report.h"
+
+#include <nlohmann/json.hpp>
+
+namespace dat::perf {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+const char* text_of(Ending ending) {
+    constexpr const char* kTexts[] = {"right", "not offered", "failed"};
+    return kTexts[static_cast<int>(ending)];
+}
+
+const char* text_of(Kind kind) {
+    constexpr const char* kTexts[] = {"libfabric", "socket", "memory"};
+    return kTexts[static_cast<int>(kind)];
+}
+
+Json number_or_null(double value) { return value == 0 ? Json() : Json(value); }
+
+Json json_of(const Row& row, const std::string& first) {
+    Json json;
+    json["over"] = row.way.label;
+    json["kind"] = text_of(row.way.kind);
+    json["ending"] = text_of(row.ending);
+    if (row.ending != Ending::right) {
+        json["why"] = row.why;
+        return json;
+    }
+    if (row.way.kind == Kind::fabric) {
+        json["chosen"] = row.chosen;
+    }
+    json["values"] = row.values;
+    json["median"] = row.spread.median;
+    json["quarters"] = {row.spread.low, row.spread.high};
+    json["processors"] = row.processors;
+    json["pinned"] = !row.runs.empty() && row.runs.front().client.pinned;
+    json["ratio"] = {{"to", first},
+                     {"median", row.ratio},
+                     {"low", row.interval.low},
+                     {"high", row.interval.high},
+                     {"confidence", row.interval.confidence}};
+    json["to_memory"] = number_or_null(row.to_memory);
+    json["to_socket"] = number_or_null(row.to_socket);
+    return json;
+}
+
+Json json_of(const Summary& summary) {
+    const Measure& measure = *summary.measure;
+    Json json{{"name", measure.name},
+              {"title", measure.title},
+              {"unit", measure.unit},
+              {"better", measure.less_is_better ? "less" : "more"},
+              {"measured", conditions(measure, summary.waits)},
+              {"points", Json::array()}};
+    for (const Point& point : summary.points) {
+        Json rows = Json::array();
+        for (const Row& row : point.rows) {
+            rows.push_back(json_of(row, point.rows.front().way.label));
+        }
+        json["points"].push_back({{"bytes", point.size}, {"results", rows}});
+    }
+    return json;
+}
+
+} // namespace
+
+std::string json_text(const Facts& machine, const Plan& plan,
+                      const std::vector<Summary>& summaries) {
+    Json json;
+    for (const auto& [name, value] : machine) {
+        json["machine"][name] = value;
+    }
+    json["rounds"] = plan.rounds;
+    json["interval"] = "order statistics of the median of the rounds' quotients";
+    json["measures"] = Json::array();
+    for (const Summary& summary : summaries) {
+        json["measures"].push_back(json_of(summary));
+    }
+    return json.dump(2) + "\n";
+}
+
+} // namespace dat::perf
