@@ -432,8 +432,9 @@ void Endpoint::report(const Receive& r, DtoStatus status) {
     }
     if ((r.signaled || !success) && receive_cq_) {
         const std::uint64_t released = r.multi && !success ? arrival_flags_.released : 0;
+        void* const posted = r.iov_count > 0 ? r.iov[0].base : nullptr;
         receive_cq_->push({r.context, r.completion_flags | released, success ? r.length : 0,
-                           r.iov_count > 0 ? r.iov[0].base : nullptr, r.data, r.overflow, status});
+                           context_ ? *context_ : posted, r.data, r.overflow, status});
     }
 }
 

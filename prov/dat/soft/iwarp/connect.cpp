@@ -68,6 +68,10 @@ class TcpHandshake : public soft::Handshake, protected soft::Pollable, protected
     }
 
     void fail(Stimulus stimulus, Reason reason, std::span<const std::byte> data = {}) {
+        if (reason == Reason::refused && tries_again()) {
+            pending_ = {};
+            return;
+        }
         endpoint_.failed(attempt_, stimulus, reason, data);
     }
 
@@ -78,6 +82,17 @@ class TcpHandshake : public soft::Handshake, protected soft::Pollable, protected
     }
     bool fails_soon() const { return pending_.reason != Reason::none; }
     void fail_now() { fail(pending_.stimulus, pending_.reason); }
+
+    // Nobody listened. True: that is not the end of it.
+    virtual bool tries_again() { return false; }
+
+    // The socket stays, and tells of nothing.
+    void unwatch() {
+        if (watched_) {
+            domain_.handshakes().remove(socket_.fd(), *this);
+            watched_ = false;
+        }
+    }
 
     // Encodes the frame to be sent.
     void prepare(const MpaFrame& frame) {
@@ -139,6 +154,7 @@ class Initiator final : public TcpHandshake {
           private_data_(private_data.begin(), private_data.end()) {}
 
     void start(const SocketAddress& destination) {
+        destination_ = destination;
         socket_.tune(domain_.settings().keepalive);
         if (::connect(socket_.fd(), destination.get(), destination.size()) < 0 &&
             errno != EINPROGRESS) {
@@ -152,8 +168,36 @@ class Initiator final : public TcpHandshake {
   private:
     enum class Phase { connecting, requesting, waiting } phase_ = Phase::connecting;
 
+    // Each time waits for twice as long, until patience is at its end.
+    bool tries_again() override {
+        constexpr std::chrono::milliseconds kFirst{1};
+        const auto now = soft::Clock::now();
+        if (next_try_ == std::chrono::milliseconds::zero()) {
+            patience_ends_ = now + endpoint_.patience();
+            next_try_ = kFirst;
+        }
+        if (now >= patience_ends_) {
+            return false;
+        }
+        unwatch();
+        waits_to_try_ = true;
+        domain_.handshakes().arm(*this, next_try_);
+        next_try_ *= 2;
+        return true;
+    }
+
+    void try_again() {
+        waits_to_try_ = false;
+        sockaddr nowhere{};
+        nowhere.sa_family = AF_UNSPEC; // the socket forgets that it was refused
+        ::connect(socket_.fd(), &nowhere, sizeof nowhere);
+        start(SocketAddress(destination_));
+    }
+
     void expired() override {
-        if (fails_soon()) {
+        if (waits_to_try_) {
+            try_again();
+        } else if (fails_soon()) {
             fail_now();
         } else {
             fail(Stimulus::broken, Reason::handshake_limit);
@@ -269,6 +313,10 @@ class Initiator final : public TcpHandshake {
     }
 
     const std::vector<std::byte> private_data_;
+    SocketAddress destination_;
+    soft::Clock::time_point patience_ends_;
+    std::chrono::milliseconds next_try_{0}; // 0: it was not refused yet
+    bool waits_to_try_ = false;
     std::size_t in_ = 0; // bytes of the reply in buffer_
     bool asked_crc_ = false;
 };
