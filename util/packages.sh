@@ -15,7 +15,8 @@ set -u
 
 build=(autoconf automake g++ libfabric-dev libtool make pkg-config)
 run=(gcc libfabric-bin libopenmpi-dev openmpi-bin)
-test=(clang-14 clang-format-14 iproute2 libclang-rt-14-dev libcriterion-dev librapidcheck-dev mandoc)
+test=(clang-14 clang-format-14 dapl2-utils iproute2 libclang-rt-14-dev libcriterion-dev libdapl-dev
+    librapidcheck-dev mandoc)
 
 usage() {
     echo "usage: ${0##*/} [--list] build|run|test ..." >&2
