@@ -288,7 +288,7 @@ Test(shim_registry, names__are_listed_and_entered) {
     EXPECT_OK(dat_registry_remove_provider(&provider, &mine));
 }
 
-// GEN-1, GEN-7
+// GEN-1
 Test(shim_object, codes__have_words) {
     const char* major = nullptr;
     const char* minor = nullptr;

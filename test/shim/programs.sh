@@ -211,6 +211,13 @@ ends() {
     verdict 'dtest, the server is killed' $?
 }
 
+# The library as a provider of the genuine libdat2 (REG-2, REG-3).
+under_genuine() {
+    echo "dat-lo u2.0 nonthreadsafe default $(realpath "$library")/libdat2.so.2 dat.2.0 \"lo 0\" \"\"" \
+        >"$work/dat.conf"
+    adapter=dat-lo DAT_OVERRIDE=$work/dat.conf LD_LIBRARY_PATH='' dtest_with -b 4096
+}
+
 : >"$work/client"
 case $where in
 host) ;;
@@ -235,6 +242,7 @@ if [ "$where" = host ]; then
     run_client dtestx -P $adapter -q
     verdict 'dtestx -q' $?
     ends
+    under_genuine
 fi
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]
