@@ -46,7 +46,8 @@ skip() {
 for program in dtest dtestx dtestcm dtestsrq dapltest; do
     command -v "$program" >/dev/null || skip "$program is not installed (Debian: dapl2-utils)"
 done
-[ -z "${DAT_SANITIZED:-}" ] || skip 'a program that is not instrumented cannot load a library that is'
+nm -D "$library/libdat2.so.2" | grep -qE '__(asan|tsan|ubsan)' &&
+    skip 'these programs cannot load a library that is built with a sanitizer'
 # Nothing of libfabric is to matter.
 export LD_LIBRARY_PATH=$library FI_PROVIDER=none FI_PROVIDER_PATH=/nonexistent
 export DAT_OVERRIDE=/nonexistent
@@ -129,8 +130,8 @@ both_say() { # text
 }
 
 dtest_with() { # flags...
-    start_server dtest -P $adapter "$@"
-    wait_for_port 15828 && run_client dtest -P $adapter -h $address "$@"
+    start_server dtest -P "$adapter" "$@"
+    wait_for_port 15828 && run_client dtest -P "$adapter" -h $address "$@"
     end_server && both_say 'DAPL Test Complete. PASSED'
     verdict "dtest $*" $?
 }
@@ -139,8 +140,8 @@ dtest_with() { # flags...
 pair_with() { # text port program flags...
     local text=$1 port=$2 program=$3
     shift 3
-    start_server "$program" -P $adapter -s "$@"
-    wait_for_port "$port" && run_client "$program" -P $adapter -h $address "$@"
+    start_server "$program" -P "$adapter" -s "$@"
+    wait_for_port "$port" && run_client "$program" -P "$adapter" -h $address "$@"
     end_server && both_say "$text"
     verdict "$program $*" $?
 }
@@ -148,27 +149,27 @@ pair_with() { # text port program flags...
 dapltest_with() { # text flags...
     local text=$1
     shift
-    run_client dapltest "$@" -s $address -D $adapter
+    run_client dapltest "$@" -s $address -D "$adapter"
     grep -q "$text" "$work/client" &&
         ! grep -qE 'Test Error|Warning: conn_event_wait|bad connection event' "$work/client"
     verdict "dapltest $*" $?
 }
 
 transactions() { # flags...
-    run_client dapltest -T T -s $address -D $adapter "$@"
+    run_client dapltest -T T -s $address -D "$adapter" "$@"
     grep -q 'Total WQE' "$work/client" &&
         ! grep -qE 'Test Error|Warning: conn_event_wait|bad connection event' "$work/client"
     verdict "dapltest -T T $*" $?
 }
 
 throughput() { # flags...
-    run_client dapltest -T P -s $address -D $adapter "$@"
+    run_client dapltest -T P -s $address -D "$adapter" "$@"
     grep -q 'raw:' "$work/client" && ! grep -q 'bad connection event' "$work/client"
     verdict "dapltest -T P $*" $?
 }
 
 dapltest_all() {
-    start_server dapltest -T S -D $adapter
+    start_server dapltest -T S -D "$adapter"
     wait_for_text "$work/server" 'Service Point Ready'
     verdict 'dapltest -T S' $?
     transactions -i 1 -t 1 -w 1 client SR 4096 server SR 4096
@@ -185,26 +186,26 @@ dapltest_all() {
     throughput -i 500 -p 16 -m b RW 4096
     throughput -i 500 -p 1 -m p RW 4
     throughput -i 200 -p 4 -m b RR 4096
-    run_client dapltest -T Q -s $address -D $adapter
+    run_client dapltest -T Q -s $address -D "$adapter"
     end_server
     verdict 'dapltest -T Q' $?
 }
 
 # What a program sees of a peer that is not there, or no more.
 ends() {
-    run_client dtestcm -P $adapter -h $address -c 1
+    run_client dtestcm -P "$adapter" -h $address -c 1
     grep -q '0x4003' "$work/client"
     : >"$work/server"
     verdict 'dtestcm, nobody listens: NON_PEER_REJECTED' $?
 
-    start_server dtest -P $adapter -b 65536 -B 100000
+    start_server dtest -P "$adapter" -b 65536 -B 100000
     wait_for_port 15828
     (
         wait_for_text "$work/client" CONNECTED
         kill -KILL "$(pgrep -P "$server" | head -n 1)"
     ) &
     local killer=$!
-    run_client dtest -P $adapter -h $address -b 65536 -B 100000
+    run_client dtest -P "$adapter" -h $address -b 65536 -B 100000
     wait $killer
     end_server
     grep -q FAILED "$work/client"
@@ -239,7 +240,7 @@ if [ "$where" = host ]; then
     done
     pair_with 'DAPL Connection Test Complete' 15828 dtestcm -c 100 -w
     pair_with 'DAPL Connection Test Complete' 15828 dtestcm -c 100 -m -b 10
-    run_client dtestx -P $adapter -q
+    run_client dtestx -P "$adapter" -q
     verdict 'dtestx -q' $?
     ends
     under_genuine
