@@ -445,6 +445,10 @@ struct fi_dat_ops_domain {
                   struct fid_mr** window, void* context);
 };
 
+/*
+ * A receive of a shared receive context completes in the queue of the endpoint that took
+ * it: buf of the completion is the context of that endpoint.
+ */
 struct fi_dat_ops_srx {
     size_t size; /* of this table, in bytes */
 
