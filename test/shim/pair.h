@@ -88,9 +88,7 @@ DAT_DTO_COMPLETION_EVENT_DATA expect_dto(DAT_EVD_HANDLE evd, std::uint64_t cooki
                                          DAT_DTO_COMPLETION_STATUS status = DAT_DTO_SUCCESS);
 bool is_empty(DAT_EVD_HANDLE evd);
 // Values that are none.
-inline DAT_CLOSE_FLAGS close_flag(int value) {
-    return static_cast<DAT_CLOSE_FLAGS>(value);
-}
+inline DAT_CLOSE_FLAGS close_flag(int value) { return static_cast<DAT_CLOSE_FLAGS>(value); }
 inline DAT_MEM_TYPE memory_type(int value) { return static_cast<DAT_MEM_TYPE>(value); }
 // Names of codes, for messages.
 const char* words(DAT_RETURN code);
