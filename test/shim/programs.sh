@@ -146,18 +146,10 @@ pair_with() { # text port program flags...
     verdict "$program $*" $?
 }
 
-dapltest_with() { # text flags...
-    local text=$1
-    shift
-    run_client dapltest "$@" -s $address -D "$adapter"
-    grep -q "$text" "$work/client" &&
-        ! grep -qE 'Test Error|Warning: conn_event_wait|bad connection event' "$work/client"
-    verdict "dapltest $*" $?
-}
-
 transactions() { # flags...
     run_client dapltest -T T -s $address -D "$adapter" "$@"
-    grep -q 'Total WQE' "$work/client" &&
+    # The latter where it was too fast to be measured.
+    grep -qE 'Total WQE|Test completed successfully' "$work/client" &&
         ! grep -qE 'Test Error|Warning: conn_event_wait|bad connection event' "$work/client"
     verdict "dapltest -T T $*" $?
 }
