@@ -128,7 +128,8 @@ step_install() {
     find "$prefix" -type f | sort
     check 'installed files' installed_files "$prefix" || status=1
     check 'installed module: exported symbols' \
-        bash "$root/test/check/symbols.sh" "$prefix/lib/libfabric/libdat-fi.so" || status=1
+        bash "$root/test/check/symbols.sh" "$prefix/lib/libfabric/libdat-fi.so" \
+        "$prefix/lib/libdat2.so.2" || status=1
     check 'installed header compiles, C and C++' installed_header "$prefix" || status=1
     check 'libfabric finds the provider' listed "$prefix" || status=1
     return $status
@@ -137,7 +138,8 @@ step_install() {
 installed_files() {
     local file status=0
     for file in lib/libfabric/libdat-fi.so include/rdma/fi_ext_dat.h lib/pkgconfig/libdat-fi.pc \
-        share/man/man7/fi_dat.7 bin/dat_perf share/man/man1/dat_perf.1; do
+        share/man/man7/fi_dat.7 bin/dat_perf share/man/man1/dat_perf.1 lib/libdat2.so.2 \
+        include/dat2/udat.h share/man/man7/dat_shim.7 share/man/man5/dat.conf.5; do
         [ -f "$1/$file" ] || { echo "missing: $file"; status=1; }
     done
     return $status

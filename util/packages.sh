@@ -17,7 +17,8 @@ set -u
 build=(autoconf automake g++ libcli11-dev libfabric-dev libfmt-dev libtool make nlohmann-json3-dev
     pkg-config)
 run=(gcc libfabric-bin libopenmpi-dev openmpi-bin)
-test=(clang-14 clang-format-14 iproute2 libclang-rt-14-dev libcriterion-dev librapidcheck-dev mandoc)
+test=(clang-14 clang-format-14 dapl2-utils iproute2 libclang-rt-14-dev libcriterion-dev libdapl-dev
+    librapidcheck-dev mandoc)
 vm=(busybox-static cpio gcc-12 ibverbs-providers iproute2 kmod libelf1 libibverbs-dev librdmacm-dev
     libssl3 qemu-system-x86 rdma-core rdmacm-utils tshark xz-utils)
 

@@ -48,7 +48,7 @@
  *   dat_ep_create, _with_srq      fi_endpoint, fi_srx_context, modify()
  *   dat_ep_modify                 modify(); its states and EPA-6, EPA-7
  *   dat_ep_query, _get_status     status(), fi_getname, fi_getpeer
- *   dat_ep_connect                set_connect_timeout(), fi_connect
+ *   dat_ep_connect                set_connect_timeout(), set_patience(), fi_connect
  *   dat_ep_common_connect         the same
  *   dat_ep_dup_connect            set_connect_timeout(), dup_connect()
  *   dat_ep_disconnect             disconnect()
@@ -367,6 +367,13 @@ struct fi_dat_ops_ep {
      * in every state; takes effect within the call where it is passed already.
      */
     int (*set_watermark)(struct fid_ep* ep, uint32_t soft, uint32_t hard);
+
+    /*
+     * For how long, in microseconds, later fi_connect() calls try a destination again
+     * where nobody listens, before that is NON_PEER_REJECTED; 0, the default: not at
+     * all. -FI_EINVAL: more than a minute. The connect timeout holds all the same.
+     */
+    int (*set_patience)(struct fid_ep* ep, uint64_t patience_us);
 };
 
 struct fi_dat_ops_pep {
@@ -438,6 +445,10 @@ struct fi_dat_ops_domain {
                   struct fid_mr** window, void* context);
 };
 
+/*
+ * A receive of a shared receive context completes in the queue of the endpoint that took
+ * it: buf of the completion is the context of that endpoint.
+ */
 struct fi_dat_ops_srx {
     size_t size; /* of this table, in bytes */
 

@@ -7,6 +7,10 @@
 #   soft/shm is offered by the handshake of soft/iwarp, and uses its sockets and codes
 #   ofi -> all of these, and libfabric    plugin.cpp -> all
 # core has no I/O, clock, thread or libfabric.
+#
+# prov/dat-shim includes itself, libfabric and what fi_ext_dat.h offers, and nothing of
+# prov/dat. Its objects include no dat headers: those are for udat20, which no object
+# includes.
 set -u
 . "$(dirname "${BASH_SOURCE[0]}")/sources.sh"
 
@@ -78,6 +82,31 @@ while read -r file; do
         esac
     done < <(sed -nE 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*(["<])([^">]+)[">].*/\1 \2/p' "$file")
 done < <(sources prov/dat -- '*.cpp' '*.h' '*.def')
+
+# prov/dat-shim: a file, and the version of the API that it is for, or `objects`.
+check_shim() { # file version form included
+    case $3:$4 in
+    '":dat-shim/udat'*)
+        case $4 in
+        "dat-shim/$2/"*) ;;
+        *) complain "$1" "$2 may not include \"$4\"" ;;
+        esac
+        ;;
+    '":dat-shim/'*) [ -f "prov/$4" ] || complain "$1" "\"$4\" is not a file under prov" ;;
+    '":'*) complain "$1" "\"$4\" is not of dat-shim" ;;
+    '<:dat2/'*) [ "$2" = udat20 ] || complain "$1" "only udat20 may include <$4>" ;;
+    '<:dat/'*) [ "$2" = udat12 ] || complain "$1" "only udat12 may include <$4>" ;;
+    esac
+}
+
+while read -r file; do
+    version=objects
+    case $file in prov/dat-shim/*/*) version=$(echo "$file" | cut -d/ -f3) ;; esac
+    while read -r form name; do
+        count=$((count + 1))
+        check_shim "$file" "$version" "$form" "$name"
+    done < <(sed -nE 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*(["<])([^">]+)[">].*/\1 \2/p' "$file")
+done < <(sources prov/dat-shim -- '*.cpp' '*.h')
 
 [ "$count" -gt 0 ] || complain prov/dat 'no include was found'
 echo "$count includes, $bad against the direction of the layers"

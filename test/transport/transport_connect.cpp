@@ -28,7 +28,7 @@ std::size_t cm_data_size(fid_t fid) {
 class DeafPort {
   public:
     explicit DeafPort(const Transport& transport) {
-        socket_ = socket(transport.family, SOCK_STREAM, 0);
+        socket_ = socket(transport.family, SOCK_STREAM | SOCK_NONBLOCK, 0);
         sockaddr_storage address{};
         address.ss_family = static_cast<sa_family_t>(transport.family);
         socklen_t size = transport.family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
@@ -43,6 +43,16 @@ class DeafPort {
     }
     ~DeafPort() { close(socket_); }
     const void* address() const { return address_.data(); }
+    // From now on connections are taken, and closed at once; returns after the first.
+    template <class Progress> void hear(Progress&& progress) const {
+        cr_assert_eq(listen(socket_, 1), 0);
+        int connection = -1;
+        while (connection < 0) { // the test has a limit
+            progress();
+            connection = accept4(socket_, nullptr, nullptr, SOCK_NONBLOCK);
+        }
+        close(connection);
+    }
 
   private:
     int socket_;
@@ -169,6 +179,34 @@ TRANSPORT_TEST(connect_nobody_listens, port_is_closed__is_refused) {
         cr_assert_eq(active.status().reason, FI_DAT_REASON_REFUSED);
     settle();
     cr_assert(side.events().empty());
+}
+
+// A server may begin to listen a moment after its client asks.
+TRANSPORT_TEST(connect_nobody_listens, with_patience__is_tried_again) {
+    only_dat();
+    Side side(transport);
+    const DeafPort port(transport);
+    Endpoint active(side);
+    cr_assert_eq(active.dat()->set_patience(active.get(), 60'000'001), -FI_EINVAL);
+    DAT_MUST(active.dat()->set_patience(active.get(), 60'000'000));
+    DAT_MUST(fi_connect(active.get(), port.address(), nullptr, 0));
+    settle();
+    cr_assert(side.events().empty());
+    port.hear([] { settle(); });
+    wait_error(side, FI_ECONNREFUSED);
+    cr_assert_neq(active.status().reason, FI_DAT_REASON_REFUSED);
+}
+
+// With little of it the end is the same, only later.
+TRANSPORT_TEST(connect_nobody_listens, at_the_end_of_patience__is_refused) {
+    only_dat();
+    Side side(transport);
+    const DeafPort port(transport);
+    Endpoint active(side);
+    DAT_MUST(active.dat()->set_patience(active.get(), 5000));
+    DAT_MUST(fi_connect(active.get(), port.address(), nullptr, 0));
+    wait_error(side, FI_ECONNREFUSED);
+    require_end(active, FI_DAT_END_NON_PEER_REJECTED);
 }
 
 // SP-6: closed listeners answer as if they had never been.

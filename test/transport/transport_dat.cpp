@@ -682,7 +682,8 @@ TRANSPORT_TEST(dat_receives, shared__count_low_watermark_and_last_event) {
     const Event request = wait_event(pair.far, FI_CONNREQ);
     request.info->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
     Fid<fid_ep> ep;
-    DAT_MUST(fi_endpoint(pair.far.domain(), request.info.get(), ep.out(), nullptr));
+    int mark = 0;
+    DAT_MUST(fi_endpoint(pair.far.domain(), request.info.get(), ep.out(), &mark));
     DAT_MUST(fi_ep_bind(ep.get(), &pair.far.cq()->fid, FI_TRANSMIT | FI_RECV));
     DAT_MUST(fi_ep_bind(ep.get(), &pair.far.eq()->fid, 0));
     DAT_MUST(fi_ep_bind(ep.get(), &srx->fid, 0));
@@ -694,6 +695,7 @@ TRANSPORT_TEST(dat_receives, shared__count_low_watermark_and_last_event) {
     for (std::size_t i = 0; i < 2; ++i) {
         pair.active.send(&out, 1);
         wait_op(*receives[i]);
+        cr_assert_eq(receives[i]->buf, &mark); // whose endpoint it was
     }
     cr_assert_eq(available(), 1);
     async.require(&srx->fid, FI_DAT_ASYNC_LOW_WATERMARK);

@@ -128,6 +128,9 @@ struct Raw {
     }
     void commit(shm::Record& record) {
         record.stamp.store(static_cast<std::uint32_t>(++sent), std::memory_order_release);
+        if (view.peers->asleep.load() != 0) {
+            ring();
+        }
     }
     void put(shm::Kind kind, unsigned flags, std::span<const std::byte> payload = {},
              std::uint32_t key = 0, std::uint64_t address = 0) {
@@ -147,6 +150,10 @@ struct Raw {
         }
         ++received;
         return &record;
+    }
+    void ring() {
+        const char one = 1;
+        (void)!::send(bell.fd(), &one, 1, MSG_DONTWAIT | MSG_NOSIGNAL); // full: it rings already
     }
     bool rang() {
         char one = 0;

@@ -153,6 +153,20 @@ int set_watermark(fid_ep* f, std::uint32_t soft, std::uint32_t hard) {
     });
 }
 
+int set_patience(fid_ep* f, std::uint64_t patience_us) {
+    constexpr std::uint64_t kMost = 60'000'000;
+    if (patience_us > kMost) {
+        DAT_WARN(ep_ctrl, "set_patience(): %llu us; at most %llu are offered",
+                 static_cast<unsigned long long>(patience_us),
+                 static_cast<unsigned long long>(kMost));
+        return -FI_EINVAL;
+    }
+    Endpoint& ep = ep_of(f);
+    const soft::GateCaller in(ep.gate());
+    ep.soft().set_patience(std::chrono::microseconds(patience_us));
+    return 0;
+}
+
 } // namespace
 
 fi_dat_ep_status Endpoint::status() {
@@ -180,6 +194,7 @@ fi_dat_ops_ep dat_ep_ops = {
     .bind_window = bind_window,
     .recv_query = recv_query,
     .set_watermark = set_watermark,
+    .set_patience = set_patience,
 };
 
 } // namespace dat::ofi

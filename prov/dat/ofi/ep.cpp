@@ -382,7 +382,7 @@ int Endpoint::enable() {
     const soft::GateCaller in(gate());
     soft_.set_queues(tx_cq_, rx_cq_);
     soft_.set_counters(counters_);
-    soft_.set_shared(srx_ ? &srx_->receives() : nullptr);
+    soft_.set_shared(srx_ ? &srx_->receives() : nullptr, srx_ ? &fid.context : nullptr);
     enabled_ = true;
     msg = &msg_ops_unconnected;
     rma = &rma_ops_unconnected;

@@ -3,7 +3,6 @@
 // See barrier.h. May include: std, system headers.
 #include "soft/barrier.h"
 
-#include <atomic>
 #include <linux/membarrier.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -18,7 +17,7 @@ bool barriers_reach() {
 
 void heavy_barrier() {
     if (!barriers_reach() || syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) != 0) {
-        std::atomic_thread_fence(std::memory_order_seq_cst);
+        full_fence();
     }
 }
 

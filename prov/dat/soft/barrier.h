@@ -6,7 +6,19 @@
 #ifndef DAT_SOFT_BARRIER_H
 #define DAT_SOFT_BARRIER_H
 
+#include <atomic>
+
 namespace dat::soft {
+
+// A full barrier of this thread.
+inline void full_fence() {
+#ifdef __SANITIZE_THREAD__ // which does not know of fences
+    std::atomic<int> here{0};
+    here.exchange(1, std::memory_order_seq_cst);
+#else
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+#endif
+}
 
 // This process takes part: heavy_barrier() of any other reaches its threads, and its
 // own reaches theirs. False: the kernel refuses, and everybody has to fence for himself.

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <poll.h>
 #include <sys/epoll.h>
+#include <utility>
 
 namespace dat::soft {
 
@@ -83,7 +84,6 @@ void Domain::progress_handshakes_as_outsider() {
 // Links that were busy lately are read without asking the kernel which have
 // something; the others are asked for now and then, or when all are at rest.
 void Domain::run_once() {
-    constexpr std::uint32_t kReactorPeriod = 32;
     if (!pushes_.empty()) {
         push_all();
     }
@@ -137,14 +137,26 @@ void Domain::ask_reactor() {
     std::erase(awake_, nullptr);
     if (!awake_.empty()) {
         constexpr std::chrono::microseconds kPeriod{20};
-        patience_ = kPatience / static_cast<std::uint32_t>(awake_.size());
+        // A program that looks so seldom need not keep its links awake.
+        constexpr std::chrono::milliseconds kSeldom{1};
         const auto now = Clock::now();
+        const auto since = now - std::exchange(asked_, now);
+        patience_ = since > kSeldom ? kReactorPeriod
+                                    : kPatience / static_cast<std::uint32_t>(awake_.size());
         if (hot_count_ == 0 && now - reactor_ran_ < kPeriod) {
             return;
         }
         reactor_ran_ = now;
     }
     reactor_.run();
+}
+
+void Domain::wake(MemoryLink& link) {
+    if (awake_.empty()) { // how often the program looks is not known now
+        asked_ = Clock::now();
+        patience_ = kPatience;
+    }
+    awake_.push_back(&link);
 }
 
 void Domain::let_sleep(MemoryLink& link) {

@@ -91,7 +91,7 @@ class Domain : private Pollable {
     void cool(Link& link);
     bool is_hot(const Link& link) const { return link.hot_; }
     // For links in memory: polled at each progress() from here on.
-    void wake(MemoryLink& link) { awake_.push_back(&link); }
+    void wake(MemoryLink& link);
     // Not any more, if nothing stirs. After so many polls in vain, which are fewer the
     // more of them there are.
     void let_sleep(MemoryLink& link);
@@ -141,6 +141,7 @@ class Domain : private Pollable {
     friend class ProgressThread;
     static constexpr std::size_t kHotLinks = 8;
     static constexpr std::uint32_t kPatience = 1 << 20;
+    static constexpr std::uint32_t kReactorPeriod = 32; // rounds
 
     void ready(std::uint32_t events) override; // handshakes_ has something
     static std::span<std::byte> made(std::unique_ptr<std::byte[]>& scratch) {
@@ -166,6 +167,7 @@ class Domain : private Pollable {
     std::vector<MemoryLink*> awake_; // nullptr: struck out, while being walked over
     std::uint32_t patience_ = kPatience;
     Clock::time_point reactor_ran_{};
+    Clock::time_point asked_{}; // ask_reactor() was called
     std::array<Link*, kHotLinks> hot_{};
     std::size_t hot_count_ = 0;
     std::uint64_t rounds_ = 1;

@@ -213,7 +213,14 @@ class Endpoint : private Timer {
     // A `multi` receive is released once fewer bytes of it are left.
     void set_min_multi(std::uint64_t bytes) { min_multi_ = bytes; }
     // Receives come from there; before any is posted or a connection begins.
-    void set_shared(SharedReceives* shared) { shared_ = shared; }
+    // How long a destination where nobody listens is tried again.
+    void set_patience(std::chrono::microseconds patience) { patience_ = patience; }
+    std::chrono::microseconds patience() const { return patience_; }
+    // `context`: whose value goes with each shared receive, as the buffer of its completion.
+    void set_shared(SharedReceives* shared, void* const* context = nullptr) {
+        shared_ = shared;
+        context_ = context;
+    }
     SharedReceives* shared() const { return shared_; }
     // What finished operations are counted by; nullptr: not at all.
     struct Counters {
@@ -397,8 +404,9 @@ class Endpoint : private Timer {
         const bool success = status == core::DtoStatus::success;
         if ((r.signaled || !success) && receive_cq_) [[likely]] {
             const std::uint64_t released = r.multi && !success ? arrival_flags_.released : 0;
-            receive_cq_->push({r.context, r.completion_flags | released, length, r.address(), data,
-                               overflow, status});
+            void* const buffer = context_ ? *context_ : r.address();
+            receive_cq_->push(
+                {r.context, r.completion_flags | released, length, buffer, data, overflow, status});
         }
     }
     void report(const Request& r, core::DtoStatus status) {
@@ -444,6 +452,8 @@ class Endpoint : private Timer {
     bool writes_take_receives_ = false;
     bool counted_ = false; // counters_ has any
     SharedReceives* shared_ = nullptr;
+    void* const* context_ = nullptr;
+    std::chrono::microseconds patience_{0};
     std::uint64_t min_multi_ = 0;
     ArrivalFlags arrival_flags_;
     Counters counters_;

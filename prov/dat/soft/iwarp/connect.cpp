@@ -65,6 +65,7 @@ class TcpHandshake : public soft::Handshake, protected soft::Pollable, protected
         return std::move(socket_);
     }
 
+    // The socket stays, and tells of nothing.
     void ignore() {
         if (std::exchange(watched_, false)) {
             domain_.handshakes().remove(socket_.fd(), *this);
@@ -79,6 +80,10 @@ class TcpHandshake : public soft::Handshake, protected soft::Pollable, protected
     }
 
     void fail(Stimulus stimulus, Reason reason, std::span<const std::byte> data = {}) {
+        if (reason == Reason::refused && tries_again()) {
+            pending_ = {};
+            return;
+        }
         endpoint_.failed(attempt_, stimulus, reason, data);
     }
 
@@ -89,6 +94,9 @@ class TcpHandshake : public soft::Handshake, protected soft::Pollable, protected
     }
     bool fails_soon() const { return pending_.reason != Reason::none; }
     void fail_now() { fail(pending_.stimulus, pending_.reason); }
+
+    // Nobody listened. True: that is not the end of it.
+    virtual bool tries_again() { return false; }
 
     // Encodes the frame to be sent.
     void prepare(const MpaFrame& frame) {
@@ -206,8 +214,37 @@ class Initiator final : public TcpHandshake {
         TcpHandshake::abandon();
     }
 
+    // Each time waits for twice as long, until patience is at its end.
+    bool tries_again() override {
+        constexpr std::chrono::milliseconds kFirst{1};
+        const auto now = soft::Clock::now();
+        if (next_try_ == std::chrono::milliseconds::zero()) {
+            patience_ends_ = now + endpoint_.patience();
+            next_try_ = kFirst;
+        }
+        if (now >= patience_ends_) {
+            return false;
+        }
+        ignore();
+        waits_to_try_ = true;
+        domain_.handshakes().arm(*this, next_try_);
+        next_try_ *= 2;
+        return true;
+    }
+
+    void try_again() {
+        waits_to_try_ = false;
+        sockaddr nowhere{};
+        nowhere.sa_family = AF_UNSPEC; // the socket forgets that it was refused
+        ::connect(socket_.fd(), &nowhere, sizeof nowhere);
+        phase_ = Phase::connecting;
+        start(SocketAddress(peer_));
+    }
+
     void expired() override {
-        if (fails_soon()) {
+        if (waits_to_try_) {
+            try_again();
+        } else if (fails_soon()) {
             fail_now();
         } else {
             fail(Stimulus::broken, Reason::handshake_limit);
@@ -377,6 +414,9 @@ class Initiator final : public TcpHandshake {
 
     const std::vector<std::byte> private_data_;
     SocketAddress peer_;
+    soft::Clock::time_point patience_ends_;
+    std::chrono::milliseconds next_try_{0}; // 0: it was not refused yet
+    bool waits_to_try_ = false;
     std::size_t in_ = 0; // bytes of the reply, and of an offer, in buffer_
     bool asked_crc_ = false;
     MpaFrame reply_; // while knocking; its private data is in buffer_

@@ -151,6 +151,7 @@ void Link::not_ready_for_too_long() {
 void Link::part(soft::Parting) {
     over_ = true;
     receiver_.inbox().announce_rest();
+    sender_.part();
     domain_.reactor().disarm(watch_);
     if (watched_) {
         domain_.reactor().remove(bell_.fd(), *this);

@@ -7,6 +7,7 @@
 #ifndef DAT_SOFT_SHM_LINK_H
 #define DAT_SOFT_SHM_LINK_H
 
+#include "soft/barrier.h"
 #include "soft/iwarp/socket.h"
 #include "soft/link.h"
 #include "soft/reactor.h"
@@ -67,7 +68,7 @@ class Link final : public soft::MemoryLink, private soft::Pollable {
     // The peer is woken if it sleeps and waits for that.
     void tell(Wake why) {
         if (fences_) [[unlikely]] {
-            std::atomic_thread_fence(std::memory_order_seq_cst);
+            soft::full_fence();
         }
         if ((side_.peers->asleep.load(std::memory_order_relaxed) & why) != 0) [[unlikely]] {
             ring();

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
+#include <utility>
 
 namespace dat::shm {
 
@@ -43,8 +44,8 @@ Sender::Sender(soft::Endpoint& endpoint, const Side& side, const LinkParameters&
       reads_(std::max<std::uint16_t>(parameters.ord, 1)),
       responses_(std::max<std::uint16_t>(parameters.ird, 1)) {}
 
-Sender::~Sender() {
-    if (watching_) {
+void Sender::part() {
+    if (std::exchange(watching_, false)) {
         endpoint_.domain().regions().unwatch(*this);
     }
 }

@@ -49,7 +49,9 @@ class Sender final : private soft::RegionWatcher {
     };
 
     Sender(soft::Endpoint& endpoint, const Side& side, const LinkParameters& parameters);
-    ~Sender();
+
+    // The connection is over. The endpoint may be gone before this is destroyed.
+    void part();
 
     // The common case of a post, a short message with nothing before it: sends it and
     // completes it if it asks for no more. False: nothing happened, push() does it.
@@ -167,7 +169,9 @@ inline bool Sender::send_short(std::uint64_t seq) {
     record.places = 0;
     record.size = static_cast<std::uint32_t>(request.length);
     record.data = request.data;
-    std::memcpy(record.payload.data(), request.iov.base, request.length);
+    if (request.length > 0) {
+        std::memcpy(record.payload.data(), request.iov.base, request.length);
+    }
     publish(record, 0);
     next_ = seq + 1;
     sent(request, false);

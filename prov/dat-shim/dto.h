@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// What an operation of libfabric stands for: its context is a slot, which says whose DTO it
+// is. A direction of an endpoint has a ring of slots, taken in the order of posting, which
+// is that of completing; so nothing is allocated, and a suppressed success gives its slot
+// back with a later one. May include: dat-shim, libfabric.
+#ifndef DAT_SHIM_DTO_H
+#define DAT_SHIM_DTO_H
+
+#include "dat-shim/event.h"
+#include "dat-shim/object.h"
+
+#include <rdma/fi_eq.h>
+#include <rdma/fi_ext_dat.h>
+
+#include <atomic>
+#include <bit>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace dat::shim {
+
+class DtoRing;
+class Srq;
+
+struct Slot {
+    Object* owner; // endpoint; of a shared receive: nullptr
+    union {
+        DtoRing* ring;
+        Srq* srq; // of a shared receive
+    };
+    std::uint64_t cookie;
+    void* rmr; // handle, of a bind
+    std::uint32_t sequence;
+    Operation operation;
+    bool suppressed; // a success is not reported (DTO-21)
+};
+
+// DTO-5: outstanding is what was posted and not dequeued.
+class DtoRing {
+  public:
+    // Throws std::bad_alloc. Only while nothing is outstanding, or to more.
+    void resize(std::uint32_t limit) {
+        const std::uint32_t size = std::bit_ceil(limit > 0 ? limit : 1);
+        if (size > size_) {
+            auto slots = std::make_unique<Slot[]>(size);
+            for (std::uint32_t s = tail(); s != head_; ++s) {
+                slots[s & (size - 1)] = slots_[s & (size_ - 1)];
+            }
+            if (slots_) {
+                spare_.push_back(std::move(slots_)); // completions may still name them
+            }
+            slots_ = std::move(slots);
+            size_ = size;
+        }
+        limit_ = limit;
+    }
+    bool full() const { return head_ - tail() >= limit_; }
+    std::uint32_t outstanding() const { return head_ - tail(); }
+    std::uint32_t posted() const { return head_; }
+    Slot& next() { return slots_[head_ & (size_ - 1)]; }
+    std::uint32_t sequence() const { return head_; }
+    void advance() { ++head_; }
+    // All up to this one have been dequeued. Any thread that dequeues.
+    void reaped(std::uint32_t sequence) { tail_.store(sequence + 1, std::memory_order_release); }
+    // Of what was posted all but the last `left` has succeeded: suppressed ones at the
+    // beginning are free, up to one that waits to be dequeued.
+    void release_suppressed(std::uint32_t left) {
+        std::uint32_t first = tail();
+        while (head_ - first > left && slots_[first & (size_ - 1)].suppressed) {
+            ++first;
+        }
+        tail_.store(first, std::memory_order_release);
+    }
+    // Of what was posted only the last `left` have not completed.
+    void completed_but(std::uint32_t left) { tail_.store(head_ - left, std::memory_order_release); }
+
+  private:
+    std::uint32_t tail() const { return tail_.load(std::memory_order_acquire); }
+
+    std::unique_ptr<Slot[]> slots_;
+    std::vector<std::unique_ptr<Slot[]>> spare_;
+    std::uint32_t size_ = 0; // a power of two
+    std::uint32_t limit_ = 0;
+    std::uint32_t head_ = 0;             // who posts, alone
+    std::atomic<std::uint32_t> tail_{0}; // who dequeues
+};
+
+// EVD-22: whom it wakes. A failure wakes everybody.
+inline std::uint8_t notice_of(std::uint64_t flags, std::uint32_t status) {
+    if (status != 0) {
+        return kNotifies | kSolicited;
+    }
+    return static_cast<std::uint8_t>(((flags & FI_DAT_UNSIGNALLED) == 0 ? kNotifies : 0) |
+                                     ((flags & FI_DAT_SOLICITED) != 0 ? kSolicited : 0));
+}
+
+// A completion becomes an event, and its slot is free. `status`: DAT's, 0 for success.
+void complete_rare(const fi_cq_data_entry& entry, std::uint32_t status, Event& event);
+
+inline void complete(const fi_cq_data_entry& entry, std::uint32_t status, Event& event) {
+    const Slot& slot = *static_cast<const Slot*>(entry.op_context);
+    if (!slot.owner || slot.operation == Operation::bind ||
+        (entry.flags & (FI_DAT_INVALIDATE | FI_REMOTE_CQ_DATA)) != 0) [[unlikely]] {
+        complete_rare(entry, status, event);
+        return;
+    }
+    event.number =
+        slot.operation < Operation::write_immediate ? Number::dto_completion : Number::ib_dto;
+    event.notice = notice_of(entry.flags, status);
+    event.subject = slot.owner;
+    event.dto = {
+        slot.owner->handle(), slot.cookie, status, static_cast<std::uint32_t>(entry.len), 0, 0,
+        slot.operation};
+    slot.ring->reaped(slot.sequence);
+}
+
+} // namespace dat::shim
+
+#endif

@@ -1,0 +1,423 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// Making, changing and freeing an endpoint. See ep.h. May include: dat-shim, libfabric.
+#include "dat-shim/ep.h"
+
+#include "dat-shim/cr.h"
+#include "dat-shim/evd.h"
+#include "dat-shim/srq.h"
+
+#include <rdma/fi_cm.h>
+#include <rdma/fi_errno.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+namespace dat::shim {
+namespace {
+
+constexpr std::uint32_t kQosKnown = 0xf;
+
+bool within(std::int32_t value, std::int32_t most) { return value >= 0 && value <= most; }
+
+void count(Ep::Parts parts, int by) {
+    if (parts.pz) {
+        parts.pz->users += by;
+    }
+    if (parts.srq) {
+        parts.srq->users += by;
+    }
+}
+
+} // namespace
+
+Ep::Ep(Ia& ia, const EpAttributes& attributes)
+    : Object(ia, kKind, ia.dispatch()), attributes_(attributes), lmrs_(ia.lmrs()) {}
+
+Ep::~Ep() = default;
+
+// EPA-3, EPA-4, EPA-8
+Return Ep::check(const Ia&, const EpAttributes& a, bool shared) {
+    const Return wrong = bad_argument(shared ? 7 : 6);
+    if (a.service_type != 0) {
+        return fail(Type::model_not_supported);
+    }
+    if ((a.qos & ~kQosKnown) != 0) {
+        return wrong;
+    }
+    if (a.qos != 0) { // QOS-1
+        return fail(Type::model_not_supported);
+    }
+    const auto one_of = [](std::uint32_t flags, std::uint32_t allowed) {
+        return (flags & ~allowed) == 0 && (flags & (flags - 1)) == 0;
+    };
+    if (!one_of(a.recv_flags,
+                completion::kSolicited | completion::kUnsignalled | completion::kThreshold) ||
+        !one_of(a.request_flags, completion::kUnsignalled | completion::kThreshold)) {
+        return wrong;
+    }
+    const bool fits =
+        within(a.max_recv_dtos, Ia::kMaxDtos) && within(a.max_request_dtos, Ia::kMaxDtos) &&
+        (shared || within(a.max_recv_iov, Ia::kMaxSegments)) &&
+        within(a.max_request_iov, Ia::kMaxSegments) && within(a.max_reads_in, Ia::kMaxReads) &&
+        within(a.max_reads_out, Ia::kMaxReads) && within(a.max_read_iov, Ia::kMaxSegments) &&
+        within(a.max_write_iov, Ia::kMaxSegments) && a.soft_watermark >= kInfinite;
+    return fits ? kSuccess : wrong;
+}
+
+Return Ep::create(Ia& ia, const Parts& parts, const EpAttributes* attributes, Ep*& ep) {
+    const EpAttributes defaults;
+    const EpAttributes& asked = attributes ? *attributes : defaults;
+    if (const Return rc = check(ia, asked, parts.srq != nullptr)) {
+        return rc;
+    }
+    ep = ia.make<Ep>(ia, asked);
+    ep->parts_ = parts;
+    const Return rc = ep->open();
+    if (rc) {
+        if (ep->ep_) {
+            fi_close(&ep->ep_->fid);
+        }
+        ia.destroy(*ep);
+    }
+    return rc;
+}
+
+Return Ep::open() {
+    Info info(fi_dupinfo(&ia().info()));
+    if (!info) {
+        throw std::bad_alloc();
+    }
+    const std::uint64_t key = parts_.pz ? *parts_.pz->key() : 0;
+    info->ep_attr->auth_key = static_cast<std::uint8_t*>(std::malloc(sizeof key));
+    if (!info->ep_attr->auth_key) {
+        throw std::bad_alloc();
+    }
+    std::memcpy(info->ep_attr->auth_key, &key, sizeof key);
+    info->ep_attr->auth_key_size = sizeof key;
+    if (parts_.srq) {
+        info->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
+    }
+    if (const int rc = fi_endpoint(ia().domain(), info.get(), &ep_, this)) {
+        ep_ = nullptr;
+        return Ia::from_errno(rc);
+    }
+    if (fi_open_ops(&ep_->fid, FI_DAT_EP_OPS, 0, reinterpret_cast<void**>(&ops_), nullptr) != 0) {
+        return fail(Type::internal_error);
+    }
+    if (parts_.srq) {
+        if (const int rc = fi_ep_bind(ep_, &parts_.srq->context_fid()->fid, 0)) {
+            return Ia::from_errno(rc);
+        }
+    }
+    if (const Return rc = attach()) {
+        return rc;
+    }
+    count(parts_, 1);
+    return kSuccess;
+}
+
+Return Ep::attach_one(Evd* evd, std::uint32_t wanted, std::uint32_t flags, Sub what) {
+    if (!evd) {
+        return kSuccess;
+    }
+    if (&evd->ia() != &ia() || (evd->streams() & wanted) == 0) { // EVD-3
+        return fail(Type::invalid_handle, what);
+    }
+    const bool added = wanted == stream::kDto ? evd->add_dto_stream(flags) : evd->add_stream();
+    return added ? kSuccess : bad_argument(6); // EPA-11
+}
+
+// All EVDs of parts_, and what the provider has to know of parts_ and attributes_; all or
+// nothing.
+Return Ep::attach() {
+    Parts done;
+    const auto undo = [&](Return rc) {
+        detach(done);
+        return rc;
+    };
+    if (const Return rc = attach_one(parts_.recv_evd, stream::kDto, attributes_.recv_flags,
+                                     Sub::invalid_handle_evd_recv)) {
+        return undo(rc);
+    }
+    done.recv_evd = parts_.recv_evd;
+    if (const Return rc = attach_one(parts_.request_evd, stream::kDto, attributes_.request_flags,
+                                     Sub::invalid_handle_evd_request)) {
+        return undo(rc);
+    }
+    done.request_evd = parts_.request_evd;
+    if (const Return rc =
+            attach_one(parts_.connect_evd, stream::kConnection, 0, Sub::invalid_handle_evd_conn)) {
+        return undo(rc);
+    }
+    done.connect_evd = parts_.connect_evd;
+
+    fi_dat_ep_attr attr{};
+    attr.size = sizeof attr;
+    attr.mask = FI_DAT_EP_TX_CQ | FI_DAT_EP_RX_CQ | FI_DAT_EP_TX_SIZE | FI_DAT_EP_RX_SIZE;
+    attr.tx_cq = parts_.request_evd ? parts_.request_evd->completion_queue() : nullptr;
+    attr.rx_cq = parts_.recv_evd ? parts_.recv_evd->completion_queue() : nullptr;
+    attr.tx_cq_flags = FI_SELECTIVE_COMPLETION;
+    const auto size_of = [](std::int32_t dtos) {
+        return static_cast<std::size_t>(dtos ? dtos : 1);
+    };
+    attr.tx_size = size_of(attributes_.max_request_dtos);
+    attr.rx_size = size_of(parts_.srq ? Ia::kMaxDtos : attributes_.max_recv_dtos);
+    if ((parts_.request_evd && !attr.tx_cq) || (parts_.recv_evd && !attr.rx_cq)) {
+        return undo(fail(Type::insufficient_resources, Sub::resource_tevd));
+    }
+    if (parts_.connect_evd) {
+        attr.mask |= FI_DAT_EP_EQ;
+        attr.eq = parts_.connect_evd->event_queue(ia());
+        if (!attr.eq) {
+            return undo(fail(Type::insufficient_resources, Sub::resource_tevd));
+        }
+    }
+    if (attributes_.max_reads_in > 0) { // RDR-1: 0 leaves it to the provider
+        attr.mask |= FI_DAT_EP_READ_IN;
+        attr.read_in = static_cast<std::size_t>(attributes_.max_reads_in);
+    }
+    if (attributes_.max_reads_out > 0) {
+        attr.mask |= FI_DAT_EP_READ_OUT;
+        attr.read_out = static_cast<std::size_t>(attributes_.max_reads_out);
+    }
+    // An adopted endpoint gets its zone so.
+    std::uint64_t key = parts_.pz ? *parts_.pz->key() : 0;
+    const int now = state();
+    if (now == FI_DAT_UNCONNECTED || now == FI_DAT_TENTATIVE_CONNECTION_PENDING) {
+        attr.mask |= FI_DAT_EP_AUTH_KEY;
+        attr.auth_key = reinterpret_cast<std::uint8_t*>(&key);
+        attr.auth_key_size = sizeof key;
+    }
+    if (const int rc = ops_->modify(ep_, &attr)) {
+        return undo(rc == -FI_EOPBADSTATE ? state_error() : Ia::from_errno(rc));
+    }
+    requests_.resize(static_cast<std::uint32_t>(attributes_.max_request_dtos));
+    receives_.resize(static_cast<std::uint32_t>(attributes_.max_recv_dtos));
+    fi_enable(ep_); // without any event queue it refuses, and posts with it
+
+    const bool quiet_requests = (attributes_.request_flags & completion::kUnsignalled) != 0;
+    rma_flags_ = completion::kSuppress | completion::kSolicited | completion::kBarrier | // U-36
+                 (quiet_requests ? completion::kUnsignalled : 0);
+    send_flags_ = rma_flags_;
+    recv_flags_ =
+        (attributes_.recv_flags & completion::kUnsignalled) != 0 ? completion::kUnsignalled : 0;
+    return kSuccess;
+}
+
+void Ep::detach(const Parts& parts) {
+    if (parts.recv_evd) {
+        parts.recv_evd->remove_dto_stream();
+    }
+    if (parts.request_evd) {
+        parts.request_evd->remove_dto_stream();
+    }
+    if (parts.connect_evd) {
+        parts.connect_evd->remove_stream();
+    }
+}
+
+Ep& Ep::adopt(Ia& ia, fid_ep* made, Cr& request) {
+    Ep* ep = ia.make<Ep>(ia, EpAttributes{});
+    ep->ep_ = made;
+    ep->cr_ = &request;
+    ep->adopted_ = true;
+    made->fid.context = ep;
+    fi_open_ops(&made->fid, FI_DAT_EP_OPS, 0, reinterpret_cast<void**>(&ep->ops_), nullptr);
+    ep->attach();
+    return *ep;
+}
+
+Return Ep::free() {
+    if (fi_close(&ep_->fid) != 0) { // FREE-1
+        return state_error();
+    }
+    ep_ = nullptr;
+    // FREE-2: nothing of it is left in an EVD.
+    for (Evd* evd : {parts_.recv_evd, parts_.request_evd, parts_.connect_evd, ia().async_evd()}) {
+        if (evd) {
+            evd->forget(*this);
+        }
+    }
+    detach(parts_);
+    count(parts_, -1);
+    hide();
+    ia().bury(*this);
+    return kSuccess;
+}
+
+void Ep::request_settled(bool gone) {
+    cr_ = nullptr;
+    if (!gone) {
+        return;
+    }
+    ep_ = nullptr;
+    detach(parts_);
+    count(parts_, -1);
+    hide();
+    ia().bury(*this);
+}
+
+namespace {
+
+// EPA-5
+bool may_change(int state, std::uint64_t fields) {
+    switch (state) {
+    case FI_DAT_UNCONNECTED:
+        return true;
+    case FI_DAT_TENTATIVE_CONNECTION_PENDING:
+        return (fields & field::kSpecific) == 0;
+    case FI_DAT_RESERVED:
+    case FI_DAT_PASSIVE_CONNECTION_PENDING:
+        return (fields & (field::kSpecific | field::kPz)) == 0;
+    default:
+        return false;
+    }
+}
+
+EpAttributes changed(const EpAttributes& now, std::uint64_t fields, const EpAttributes& to) {
+    EpAttributes result = now;
+    const auto change = [&](std::uint64_t bit, auto member) {
+        if ((fields & bit) != 0) {
+            result.*member = to.*member;
+        }
+    };
+    change(field::kServiceType, &EpAttributes::service_type);
+    change(field::kMessageSize, &EpAttributes::max_message_size);
+    change(field::kRdmaSize, &EpAttributes::max_rdma_size);
+    change(field::kQos, &EpAttributes::qos);
+    change(field::kRecvFlags, &EpAttributes::recv_flags);
+    change(field::kRequestFlags, &EpAttributes::request_flags);
+    change(field::kRecvDtos, &EpAttributes::max_recv_dtos);
+    change(field::kRequestDtos, &EpAttributes::max_request_dtos);
+    change(field::kRecvIov, &EpAttributes::max_recv_iov);
+    change(field::kRequestIov, &EpAttributes::max_request_iov);
+    change(field::kReadsIn, &EpAttributes::max_reads_in);
+    change(field::kReadsOut, &EpAttributes::max_reads_out);
+    change(field::kSoftWatermark, &EpAttributes::soft_watermark);
+    change(field::kReadIov, &EpAttributes::max_read_iov);
+    change(field::kWriteIov, &EpAttributes::max_write_iov);
+    return result;
+}
+
+} // namespace
+
+Return Ep::modify(std::uint64_t fields, const Parts& parts, const EpAttributes& attributes) {
+    if ((fields & field::kNever) != 0 || (fields & ~field::kAll) != 0) {
+        return bad_argument(2);
+    }
+    const EpAttributes after = changed(attributes_, fields, attributes);
+    if (const Return rc = check(ia(), after, parts_.srq != nullptr)) {
+        return type_of(rc) == Type::invalid_parameter ? bad_argument(3) : rc;
+    }
+    if (!may_change(state(), fields)) {
+        return state_error();
+    }
+    if (after.recv_flags != attributes_.recv_flags && receives_.posted() > 0) { // EPA-6
+        return state_error();
+    }
+    const Parts parts_before = parts_;
+    const EpAttributes before = attributes_;
+    const auto change = [&](std::uint64_t bit, auto member) {
+        if ((fields & bit) != 0) {
+            parts_.*member = parts.*member;
+        }
+    };
+    change(field::kPz, &Parts::pz);
+    change(field::kRecvEvd, &Parts::recv_evd);
+    change(field::kRequestEvd, &Parts::request_evd);
+    change(field::kConnectEvd, &Parts::connect_evd);
+    attributes_ = after;
+    detach(parts_before);
+    if (const Return rc = attach()) {
+        parts_ = parts_before;
+        attributes_ = before;
+        attach();
+        return rc;
+    }
+    count(parts_, 1);
+    count(parts_before, -1);
+    return kSuccess;
+}
+
+fi_dat_ep_status Ep::status() const {
+    fi_dat_ep_status status{};
+    ops_->status(ep_, &status);
+    return status;
+}
+
+// EP-29
+Return Ep::state_error() const {
+    switch (state()) {
+    case FI_DAT_UNCONNECTED:
+        return fail(Type::invalid_state, Sub::invalid_state_ep_unconnected);
+    case FI_DAT_RESERVED:
+        return fail(Type::invalid_state, Sub::invalid_state_ep_reserved);
+    case FI_DAT_PASSIVE_CONNECTION_PENDING:
+        return fail(Type::invalid_state, Sub::invalid_state_ep_passconnpending);
+    case FI_DAT_ACTIVE_CONNECTION_PENDING:
+        return fail(Type::invalid_state, Sub::invalid_state_ep_actconnpending);
+    case FI_DAT_TENTATIVE_CONNECTION_PENDING:
+        return fail(Type::invalid_state, Sub::invalid_state_ep_tentconnpending);
+    case FI_DAT_CONNECTED:
+        return fail(Type::invalid_state, Sub::invalid_state_ep_connected);
+    case FI_DAT_DISCONNECT_PENDING:
+        return fail(Type::invalid_state, Sub::invalid_state_ep_discpending);
+    case FI_DAT_DISCONNECTED:
+        return fail(Type::invalid_state, Sub::invalid_state_ep_disconnected);
+    default:
+        return fail(Type::invalid_state, Sub::invalid_state_ep_complpending);
+    }
+}
+
+namespace {
+
+const sockaddr* read_address(int rc, sockaddr_storage& address, std::uint64_t& port) {
+    port = 0;
+    if (rc != 0 || (address.ss_family != AF_INET && address.ss_family != AF_INET6)) {
+        return nullptr;
+    }
+    std::uint16_t number = 0; // at the same place in both families
+    std::memcpy(&number, reinterpret_cast<const char*>(&address) + 2, sizeof number);
+    port = be16toh(number);
+    return reinterpret_cast<const sockaddr*>(&address);
+}
+
+} // namespace
+
+const sockaddr* Ep::local_address(std::uint64_t& port) {
+    std::size_t size = sizeof local_;
+    return read_address(fi_getname(&ep_->fid, &local_, &size), local_, port);
+}
+
+const sockaddr* Ep::remote_address(std::uint64_t& port) {
+    switch (state()) { // EPA-9
+    case FI_DAT_UNCONNECTED:
+    case FI_DAT_RESERVED:
+    case FI_DAT_DISCONNECTED:
+        port = 0;
+        return nullptr;
+    default:
+        break;
+    }
+    std::size_t size = sizeof remote_;
+    return read_address(fi_getpeer(ep_, &remote_, &size), remote_, port);
+}
+
+void Ep::set_private_data(std::span<const std::byte> data) {
+    if (!private_data_) {
+        private_data_ = std::make_unique<std::array<std::byte, kMaxPrivateData + 4>>();
+    }
+    private_data_->fill(std::byte{0});
+    std::copy(data.begin(), data.end(), private_data_->begin());
+}
+
+void* Ep::private_data() {
+    if (!private_data_) {
+        set_private_data({});
+    }
+    return private_data_->data();
+}
+
+} // namespace dat::shim

@@ -1,0 +1,509 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// Making and changing an event dispatcher, and how events get into its FIFO. See evd.h.
+// May include: dat-shim, libfabric.
+#include "dat-shim/evd.h"
+
+#include "dat-shim/cno.h"
+#include "dat-shim/cr.h"
+#include "dat-shim/ep.h"
+#include "dat-shim/ia.h"
+#include "dat-shim/service_point.h"
+#include "dat-shim/srq.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+
+namespace dat::shim {
+namespace {
+
+// SP-3: so many requests may wait at least, whatever was asked for.
+constexpr std::int32_t kLeastBacklog = 128;
+constexpr std::size_t kBatch = 16; // completions that are fetched at once
+
+std::int32_t granted(std::int32_t asked, std::uint32_t streams) {
+    return (streams & stream::kRequest) != 0 ? std::max(asked, kLeastBacklog) : asked;
+}
+
+} // namespace
+
+Evd::Evd(Ia& ia, std::int32_t length, std::uint32_t streams)
+    : Object(ia, kKind, ia.dispatch()), streams_(streams), length_(granted(length, streams)) {}
+
+Evd::~Evd() {
+    for (const Source& source : sources_) {
+        fi_close(&source.eq->fid);
+    }
+    if (cq_) {
+        fi_close(&cq_->fid);
+    }
+}
+
+Return Evd::create(Ia& ia, std::int32_t min_length, Cno* cno, std::uint32_t streams, Evd*& evd) {
+    if (min_length <= 0) {
+        return bad_argument(2);
+    }
+    if (min_length > Ia::kMaxEvdLength) {
+        return fail(Type::insufficient_resources, Sub::resource_memory);
+    }
+    if (streams == 0 || (streams & ~stream::kAll) != 0) {
+        return bad_argument(4);
+    }
+    evd = ia.make<Evd>(ia, min_length, streams);
+    return cno ? evd->set_cno(cno) : kSuccess;
+}
+
+Return Evd::free() {
+    {
+        const std::lock_guard lock(mutex_);
+        if (inside_ > 0) {
+            return fail(Type::invalid_state, Sub::invalid_state_evd_waiter);
+        }
+        if (users.load() > 0) {
+            return fail(Type::invalid_state, Sub::invalid_state_evd_in_use);
+        }
+    }
+    set_cno(nullptr);
+    ia().destroy(*this);
+    return kSuccess;
+}
+
+Return Evd::resize(std::int32_t min_length) {
+    if (min_length <= 0) {
+        return bad_argument(2);
+    }
+    if (min_length > Ia::kMaxEvdLength) {
+        return fail(Type::insufficient_resources, Sub::resource_memory);
+    }
+    const std::lock_guard lock(mutex_);
+    pump();
+    if (fifo_.size() > static_cast<std::size_t>(min_length)) {
+        return fail(Type::invalid_state);
+    }
+    length_ = granted(min_length, streams_);
+    after_change();
+    return kSuccess;
+}
+
+// EVD-4. The configuration shares two bits.
+std::uint32_t Evd::state() {
+    const std::lock_guard lock(mutex_);
+    const std::uint32_t config = config_ == Config::solicited   ? 0x20
+                                 : config_ == Config::threshold ? 0x30
+                                                                : 0x10;
+    return (enabled_ ? 0x1U : 0x2U) | (waitable_ ? 0x4U : 0x8U) | config;
+}
+
+Cno* Evd::cno() {
+    const std::lock_guard lock(mutex_);
+    return cno_;
+}
+
+Return Evd::enable(bool on) {
+    Cno* cno = nullptr;
+    {
+        const std::lock_guard lock(mutex_);
+        enabled_ = on;
+        cno = cno_;
+    }
+    if (cno) {
+        cno->kick();
+    }
+    return kSuccess;
+}
+
+Return Evd::set_waitable(bool on) {
+    const std::lock_guard lock(mutex_);
+    waitable_ = on;
+    wake_.raise();
+    return kSuccess;
+}
+
+Return Evd::set_cno(Cno* cno) {
+    Cno* before = nullptr;
+    {
+        const std::lock_guard lock(mutex_);
+        before = std::exchange(cno_, cno);
+        update_detour();
+    }
+    if (cno == before) {
+        return kSuccess;
+    }
+    if (cno) {
+        cno->attach(*this);
+    }
+    if (before) {
+        before->detach(*this);
+    }
+    return kSuccess;
+}
+
+// EPA-11. Streams that do not notify each time are alone with their like.
+bool Evd::add_dto_stream(std::uint32_t completion_flags) {
+    const Config wanted = (completion_flags & completion::kSolicited) != 0     ? Config::solicited
+                          : (completion_flags & completion::kUnsignalled) != 0 ? Config::notify
+                                                                               : Config::threshold;
+    const std::lock_guard lock(mutex_);
+    if (dto_streams_ > 0 && config_ != wanted) {
+        return false;
+    }
+    if (other_streams_ > 0 && wanted != Config::threshold) {
+        return false;
+    }
+    config_ = wanted;
+    ++dto_streams_;
+    ++users;
+    return true;
+}
+
+void Evd::remove_dto_stream() {
+    const std::lock_guard lock(mutex_);
+    if (--dto_streams_ == 0) {
+        config_ = Config::none;
+    }
+    --users;
+}
+
+bool Evd::add_stream() {
+    const std::lock_guard lock(mutex_);
+    if (config_ == Config::notify || config_ == Config::solicited) {
+        return false;
+    }
+    ++other_streams_;
+    ++users;
+    return true;
+}
+
+void Evd::remove_stream() {
+    const std::lock_guard lock(mutex_);
+    --other_streams_;
+    --users;
+}
+
+fid_cq* Evd::completion_queue() {
+    std::unique_lock lock(mutex_);
+    if (!cq_) {
+        fi_cq_attr attr{};
+        attr.size = static_cast<std::size_t>(length_.load());
+        attr.format = FI_CQ_FORMAT_DATA;
+        attr.wait_obj = FI_WAIT_FD;
+        if (fi_cq_open(ia().domain(), &attr, &cq_, this) != 0) {
+            cq_ = nullptr;
+            return nullptr;
+        }
+        after_change();
+        wake_.raise(); // who sleeps is to sleep on it as well
+        announce(lock, cq_->fid);
+    }
+    return cq_;
+}
+
+// A CNO whose threads sleep on the queues of this is told of a new one.
+void Evd::announce(std::unique_lock<std::mutex>& lock, fid& queue) {
+    Cno* const cno = cno_;
+    if (cno) {
+        cno->watch(queue);
+        lock.unlock();
+        cno->kick();
+    }
+}
+
+fid_eq* Evd::event_queue(Ia& of) {
+    std::unique_lock lock(mutex_);
+    for (const Source& source : sources_) {
+        if (source.ia == &of) {
+            return source.eq;
+        }
+    }
+    fi_eq_attr attr{};
+    attr.wait_obj = FI_WAIT_FD;
+    Source source{&of, nullptr};
+    sources_.reserve(sources_.size() + 1);
+    if (fi_eq_open(of.fabric(), &attr, &source.eq, this) != 0) {
+        return nullptr;
+    }
+    sources_.push_back(source);
+    after_change();
+    wake_.raise();
+    announce(lock, source.eq->fid);
+    return source.eq;
+}
+
+void Evd::drop_event_queue(Ia& of) {
+    const std::lock_guard lock(mutex_);
+    pump();
+    const auto source = std::ranges::find(sources_, &of, &Source::ia);
+    if (source != sources_.end()) {
+        fi_close(&source->eq->fid);
+        sources_.erase(source);
+    }
+    notifying_ = requests_ = software_ = 0;
+    fifo_.remove_if([&](const Event& event) {
+        const bool gone = event.subject && &event.subject->ia() == &of;
+        if (!gone) {
+            count_in(event);
+        }
+        return gone;
+    });
+    after_change();
+}
+
+void Evd::forget(const Object& gone) {
+    const std::lock_guard lock(mutex_);
+    pump();
+    notifying_ = requests_ = software_ = 0;
+    fifo_.remove_if([&](const Event& event) {
+        if (event.subject == &gone) {
+            return true;
+        }
+        count_in(event);
+        return false;
+    });
+    after_change();
+}
+
+void Evd::fetch() {
+    const std::lock_guard lock(mutex_);
+    pump();
+    after_change();
+}
+
+Return Evd::post_software(void* pointer) {
+    if ((streams_ & stream::kSoftware) == 0) {
+        return bad_argument(1);
+    }
+    Cno* cno = nullptr;
+    {
+        const std::lock_guard lock(mutex_);
+        if (software_ >= static_cast<std::uint32_t>(length_)) { // U-15
+            return fail(Type::queue_full);
+        }
+        Event event{};
+        event.number = Number::software;
+        event.notice = kAlways;
+        event.pointer = pointer;
+        fifo_.push(event);
+        count_in(event);
+        after_change();
+        wake_.raise();
+        cno = cno_;
+    }
+    if (cno) {
+        cno->kick();
+    }
+    return kSuccess;
+}
+
+void Evd::count_in(const Event& event) {
+    const std::uint8_t wanted = config_ == Config::solicited ? kSolicited : kNotifies;
+    notifying_ += (event.notice & wanted) != 0 ? 1 : 0;
+    requests_ += event.number == Number::connection_request ? 1 : 0;
+    software_ += event.number == Number::software ? 1 : 0;
+}
+
+void Evd::append(EventQueue& from) {
+    for (; !from.empty(); from.pop()) {
+        fifo_.push(from.front());
+        count_in(from.front());
+    }
+}
+
+void Evd::update_detour() {
+    detour_.store(!cq_ || !sources_.empty() || !fifo_.empty() || waiting_ || aborted_ ||
+                      (cno_ && cno_->has_descriptor()),
+                  std::memory_order_release);
+}
+
+void Evd::after_change() {
+    update_detour();
+    if (cno_ && cno_->has_descriptor()) {
+        // CNO-9: readable while there is something, else ready to become so.
+        if (!fifo_.empty() || !arm()) {
+            wake_.raise();
+        } else {
+            wake_.clear();
+        }
+    }
+}
+
+// Brings all that is there into the FIFO.
+void Evd::pump() {
+    if (sources_.empty()) {
+        if (cq_) {
+            drain_completions(done_);
+            append(done_);
+        }
+        return;
+    }
+    pump_merged();
+}
+
+// An ending can be read only when all completions of its connection can be: so
+// completions that are fetched after it go before it. ESTABLISHED can be read before
+// any receive of its connection completes: events are fetched until there is none
+// behind the last completion, and ESTABLISHED goes first.
+void Evd::pump_merged() {
+    for (bool first = true;; first = false) {
+        const bool events = drain_events(early_, late_);
+        if (!events && !first) {
+            break;
+        }
+        if (!cq_ || !drain_completions(done_)) {
+            if (!events) {
+                break;
+            }
+        }
+    }
+    append(early_);
+    append(done_);
+    append(late_);
+}
+
+bool Evd::drain_completions(EventQueue& into) {
+    fi_cq_data_entry entries[kBatch];
+    Event event{};
+    bool any = false;
+    for (;;) {
+        const ssize_t got = fi_cq_read(cq_, entries, kBatch);
+        if (got > 0) {
+            any = true;
+            for (ssize_t i = 0; i < got; ++i) {
+                complete(entries[i], 0, event);
+                into.push(event);
+            }
+            continue;
+        }
+        fi_cq_err_entry error{};
+        if (got != -FI_EAVAIL || fi_cq_readerr(cq_, &error, 0) != 1) {
+            return any;
+        }
+        any = true;
+        const fi_cq_data_entry entry{error.op_context, error.flags, 0, error.buf, 0};
+        complete(entry, static_cast<std::uint32_t>(error.prov_errno), event);
+        into.push(event);
+    }
+}
+
+bool Evd::drain_events(EventQueue& early, EventQueue& late) {
+    bool any = false;
+    for (std::size_t i = 0; i < sources_.size(); ++i) {
+        while (read_event(sources_[i], early, late)) {
+            any = true;
+        }
+    }
+    return any;
+}
+
+namespace {
+
+// An entry of an event queue, with private data behind it.
+struct Read {
+    alignas(fi_eq_cm_entry) std::byte bytes[sizeof(fi_eq_cm_entry) + Ep::kMaxPrivateData];
+
+    template <class Entry> const Entry& as() const {
+        return *reinterpret_cast<const Entry*>(bytes);
+    }
+    std::span<const std::byte> data(ssize_t got) const {
+        const auto size = static_cast<std::size_t>(got);
+        return size > sizeof(fi_eq_cm_entry)
+                   ? std::span(bytes).subspan(sizeof(fi_eq_cm_entry), size - sizeof(fi_eq_cm_entry))
+                   : std::span<const std::byte>();
+    }
+};
+
+Event connection_event(Number number, Ep& ep, std::uint32_t size) {
+    Event event{};
+    event.number = number;
+    event.notice = kAlways;
+    event.subject = &ep;
+    event.connection = {ep.handle(), size, ep.private_data()};
+    return event;
+}
+
+// An FI_DAT_ASYNC_EVENT. The context is that of the object: an Ep or a Srq.
+Event async_event(const fi_eq_entry& entry) {
+    Event event{};
+    event.number = Number::async_error_provider_internal_error; // U-6, for watermarks
+    event.notice = kAlways;
+    const Object* object = nullptr;
+    event.async.reason = kReasonWatermark;
+    if (entry.data == FI_DAT_ASYNC_LOW_WATERMARK) {
+        object = static_cast<Srq*>(entry.context);
+    } else {
+        object = static_cast<Ep*>(entry.context);
+        if (entry.data == FI_DAT_ASYNC_EP_BROKEN) {
+            event.number = Number::async_error_ep_broken;
+            event.async.reason = kReasonTransferToError;
+        }
+    }
+    event.subject = object;
+    event.async.object = object->handle();
+    return event;
+}
+
+} // namespace
+
+// What ends an attempt without a connection.
+bool Evd::read_failure(fid_eq* queue, EventQueue& late) {
+    std::byte data[Ep::kMaxPrivateData];
+    fi_eq_err_entry error{};
+    error.err_data = data;
+    error.err_data_size = sizeof data;
+    if (fi_eq_readerr(queue, &error, 0) < 0) {
+        return false;
+    }
+    Ep& ep = *static_cast<Ep*>(error.fid->context);
+    const Number number = ep.failure();
+    const std::size_t size = number == Number::peer_rejected ? error.err_data_size : 0;
+    ep.set_private_data({data, size});
+    late.push(connection_event(number, ep, static_cast<std::uint32_t>(size)));
+    return true;
+}
+
+bool Evd::read_event(const Source& source, EventQueue& early, EventQueue& late) {
+    Read read;
+    std::uint32_t type = 0;
+    const ssize_t got = fi_eq_read(source.eq, &type, read.bytes, sizeof read.bytes, 0);
+    if (got == -FI_EAVAIL) {
+        return read_failure(source.eq, late);
+    }
+    if (got < 0) {
+        return false;
+    }
+    const auto& entry = read.as<fi_eq_cm_entry>();
+    switch (type) {
+    case FI_CONNREQ: {
+        auto& point = *static_cast<ServicePoint*>(entry.fid->context);
+        const bool room = requests_ + early.size() < static_cast<std::size_t>(length_.load());
+        Event event{};
+        if (point.request_arrived(entry.info, read.data(got), room, event)) {
+            early.push(event);
+        }
+        break;
+    }
+    case FI_CONNECTED: {
+        Ep& ep = *static_cast<Ep*>(entry.fid->context);
+        std::uint32_t size = 0;
+        if (ep.is_active()) { // PD-2; on the passive side it is the request's (U-44)
+            ep.set_private_data(read.data(got));
+            size = static_cast<std::uint32_t>(read.data(got).size());
+        }
+        early.push(connection_event(Number::established, ep, size));
+        break;
+    }
+    case FI_SHUTDOWN: {
+        Ep& ep = *static_cast<Ep*>(entry.fid->context);
+        late.push(connection_event(ep.failure(), ep, 0));
+        break;
+    }
+    case FI_DAT_ASYNC_EVENT:
+        late.push(async_event(read.as<fi_eq_entry>()));
+        break;
+    default:
+        break;
+    }
+    return true;
+}
+
+} // namespace dat::shim

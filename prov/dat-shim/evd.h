@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// The event dispatcher. Its DTO streams are one completion queue, its other streams event
+// queues of libfabric; both are made when the first stream needs them. An EVD that has
+// completions alone is read without a lock of its own; where streams are merged, events are
+// fetched in such an order that DISC-10 and EP-75 hold, and wait in a FIFO.
+// May include: dat-shim, libfabric.
+#ifndef DAT_SHIM_EVD_H
+#define DAT_SHIM_EVD_H
+
+#include "dat-shim/dto.h"
+#include "dat-shim/event.h"
+#include "dat-shim/object.h"
+#include "dat-shim/wake.h"
+
+#include <rdma/fi_eq.h>
+#include <rdma/fi_ext_dat.h>
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <poll.h>
+#include <vector>
+
+namespace dat::shim {
+
+class Cno;
+
+class Evd final : public Object {
+  public:
+    static constexpr Kind kKind = Kind::evd;
+    // EVD-4, as set by the completion streams
+    enum class Config : std::uint8_t { none, threshold, notify, solicited };
+
+    Evd(Ia& ia, std::int32_t length, std::uint32_t streams);
+    ~Evd() override;
+
+    static Return create(Ia& ia, std::int32_t min_length, Cno* cno, std::uint32_t streams,
+                         Evd*& evd);
+    Return free(); // EVD-35
+    Return resize(std::int32_t min_length);
+
+    std::int32_t length() const { return length_; }
+    std::uint32_t streams() const { return streams_; }
+    std::uint32_t state(); // bits of DAT_EVD_STATE
+    Cno* cno();
+
+    // EVD-21. Any thread.
+    Return dequeue(Event& event) {
+        if (detour_.load(std::memory_order_acquire)) {
+            return dequeue_slow(event);
+        }
+        fi_cq_data_entry entry;
+        const ssize_t got = fi_cq_read(cq_, &entry, 1);
+        if (got == 1) [[likely]] {
+            complete(entry, 0, event);
+            return kSuccess;
+        }
+        return got == -FI_EAGAIN ? fail(Type::queue_empty) : dequeue_slow(event);
+    }
+    // EVD-10..EVD-20. `timeout_us`: kForever for none. `more`: EVD-16.
+    Return wait(std::uint32_t timeout_us, std::int32_t threshold, Event& event, std::int32_t& more);
+    Return post_software(void* pointer); // EVD-33
+
+    Return enable(bool on);       // EVD-30
+    Return set_waitable(bool on); // EVD-19
+    Return set_cno(Cno* cno);     // EVD-31
+
+    // --- for other objects ---
+
+    // A completion stream with those flags (EPA-11) begins or ends to feed it.
+    bool add_dto_stream(std::uint32_t completion_flags);
+    void remove_dto_stream();
+    // Another stream; false: EPA-11 forbids it.
+    bool add_stream();
+    void remove_stream();
+    // The queues, made if need be; nullptr: out of descriptors or memory. Throws
+    // std::bad_alloc.
+    fid_cq* completion_queue();
+    fid_eq* event_queue(Ia& of);
+    // The IA of an event queue closes; its events go.
+    void drop_event_queue(Ia& of);
+
+    // What is in the queues comes into the FIFO, less what is of `gone`; FREE-2.
+    void forget(const Object& gone);
+    // As forget(), but nothing is thrown away.
+    void fetch();
+
+    // For a CNO: CNO-2. Fetches.
+    bool triggers();
+    // Adds what tells of events; false: something is there to be fetched.
+    bool watch(std::vector<pollfd>& watched);
+    void cno_gone();
+    // A trigger of a file descriptor looks at it: what was raised for the FIFO is settled.
+    void settle_watched();
+    int watch_all(int epoll); // adds its descriptors to an epoll set; 0 or -errno
+
+    // IA-8: who waits returns DAT_ABORT. Returns when nobody waits any more.
+    void abort_waiters();
+
+  private:
+    struct Source {
+        Ia* ia;
+        fid_eq* eq;
+    };
+
+    Return dequeue_slow(Event& event);
+    Return take(Event& event); // from the FIFO, which is not empty
+    Return wait_locked(std::unique_lock<std::mutex>& lock, std::uint32_t timeout_us,
+                       std::int32_t threshold, Event& event, std::int32_t& more);
+    Return check_wait(std::int32_t threshold) const;
+    void pump();
+    void pump_merged();
+    bool drain_completions(EventQueue& into);
+    bool drain_events(EventQueue& early, EventQueue& late);
+    bool read_event(const Source& source, EventQueue& early, EventQueue& late);
+    bool read_failure(fid_eq* queue, EventQueue& late);
+    bool arm(); // false: something is there to be fetched
+    void append(EventQueue& from);
+    void announce(std::unique_lock<std::mutex>& lock, fid& queue);
+    void count_in(const Event& event);
+    void update_detour();
+    void after_change(); // events came or went
+
+    const std::uint32_t streams_;
+    std::atomic<std::int32_t> length_;
+    // False: dequeue() may read cq_ without the lock.
+    std::atomic<bool> detour_{true};
+    fid_cq* cq_ = nullptr; // set once
+
+    std::mutex mutex_; // what follows
+    std::vector<Source> sources_;
+    EventQueue fifo_;
+    EventQueue early_, late_, done_; // of pump_merged()
+    std::uint32_t notifying_ = 0;    // events in fifo_ that notify
+    std::uint32_t requests_ = 0;     // connection requests in fifo_ (SP-3)
+    std::uint32_t software_ = 0;     // software events in fifo_
+    Config config_ = Config::none;
+    int dto_streams_ = 0;
+    int other_streams_ = 0;
+    bool enabled_ = true;
+    bool waitable_ = true;
+    bool waiting_ = false; // a thread is blocked
+    bool aborted_ = false;
+    int inside_ = 0; // threads in wait()
+    Cno* cno_ = nullptr;
+    Wake wake_;
+};
+
+} // namespace dat::shim
+
+#endif

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// Handles. A handle is the address of a shell in one arena: whether a value is a handle,
+// and of what, is told by looking it up there, so that stale and wild values are refused
+// and never followed (GEN-6, U-23). A shell begins with a pointer to the table of
+// functions, since a genuine libdat2 above this library calls through it.
+// May include: std.
+#ifndef DAT_SHIM_HANDLE_H
+#define DAT_SHIM_HANDLE_H
+
+#include <cstddef>
+#include <cstdint>
+
+namespace dat::shim {
+
+class Object;
+
+// The values are those of DAT_HANDLE_TYPE, plus one.
+enum class Kind : std::uint32_t { none, cr, ep, evd, ia, lmr, psp, pz, rmr, rsp, cno, srq, csp };
+
+struct Shell {
+    const void* dispatch = nullptr; // of the API version that the IA was opened with
+    Object* object = nullptr;
+    Kind kind = Kind::none; // none: free
+    Shell* next = nullptr;  // in the list of free ones
+};
+
+// Where shells are. Nothing is ever unmapped.
+struct Arena {
+    static constexpr std::size_t kSpan = std::size_t{1} << 28; // bytes of address space
+    // Before there is an arena no value of a pointer is within the span.
+    static inline std::uintptr_t base = 0 - kSpan;
+};
+
+// nullptr: no handle of an object that exists. Any thread.
+inline Shell* shell_of(void* handle) {
+    const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(handle) - Arena::base;
+    if (offset >= Arena::kSpan || offset % sizeof(Shell) != 0) [[unlikely]] {
+        return nullptr;
+    }
+    Shell* shell = static_cast<Shell*>(handle);
+    return shell->kind == Kind::none ? nullptr : shell;
+}
+
+// A free shell; throws std::bad_alloc. The one that has been free for longest is taken, and
+// none of the last thousand that were given back.
+Shell* take_shell(const void* dispatch, Kind kind, Object* object);
+void give_back_shell(Shell* shell);
+
+} // namespace dat::shim
+
+#endif

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// The interface adapter: fabric and domain of one interface, and all objects of an open
+// instance. May include: dat-shim, libfabric.
+#ifndef DAT_SHIM_IA_H
+#define DAT_SHIM_IA_H
+
+#include "dat-shim/device.h"
+#include "dat-shim/memory.h"
+#include "dat-shim/object.h"
+
+#include <rdma/fi_domain.h>
+#include <rdma/fi_ext_dat.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <sys/socket.h>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+namespace dat::shim {
+
+class Ep;
+class Evd;
+class ServicePoint;
+
+class Ia final : public Object {
+  public:
+    static constexpr Kind kKind = Kind::ia;
+    // IA-12
+    static constexpr std::int32_t kMaxEvdLength = 1 << 20;
+    static constexpr std::int32_t kMaxDtos = 16384;
+    static constexpr std::int32_t kMaxSharedDtos = 1 << 20;
+    static constexpr std::int32_t kMaxSegments = 4;
+    static constexpr std::uint32_t kMaxLength = UINT32_MAX; // of a message, or RDMA
+    static constexpr std::int32_t kMaxReads = FI_DAT_MAX_READS;
+
+    Ia(std::string name, Info info, const void* dispatch);
+    ~Ia() override;
+
+    struct Opening {
+        std::string name;
+        std::string device;   // see offer_of()
+        const void* dispatch; // of its handles
+        std::int32_t async_length;
+        Evd* async = nullptr; // IA-2: the Consumer's; nullptr: one is made
+        bool async_elsewhere = false;
+    };
+    static Return open(const Opening& opening, Ia*& ia);
+    // IA-7: whether close() may be called.
+    Return may_close(bool graceful);
+    // IA-8..IA-11: ends it, and all that belongs to it.
+    void close();
+
+    const std::string& name() const { return name_; }
+    fi_info& info() { return *info_; }
+    fid_fabric* fabric() { return fabric_; }
+    fid_domain* domain() { return domain_; }
+    const void* dispatch() const { return dispatch_; }
+    Evd* async_evd() { return async_evd_; }
+    LmrTable& lmrs() { return lmrs_; }
+    const sockaddr* address() const { return static_cast<const sockaddr*>(info_->src_addr); }
+
+    fi_dat_ops_fabric& fabric_ops() { return *fabric_ops_; }
+    fi_dat_ops_domain& domain_ops() { return *domain_ops_; }
+
+    // The handle that the Consumer knows: a number where this library gave it out
+    // (dats_get_ia_handle).
+    void* public_handle() const { return number_ ? number_ : handle(); }
+    void set_number(void* number) { number_ = number; }
+
+    // An object that belongs to this. Throws std::bad_alloc.
+    template <class T, class... Args> T* make(Args&&... args) {
+        auto made = std::make_unique<T>(std::forward<Args>(args)...);
+        const std::lock_guard lock(mutex_);
+        objects_.insert(made.get());
+        return made.release();
+    }
+    void destroy(Object& object);
+    // As destroy(), but its memory stays for a moment: a thread that dequeues may just be
+    // reading it.
+    void bury(Ep& ep);
+
+    // V2-1: the lmr_context of the memory behind a bound window, if the range is in it.
+    Return memory_of_window(std::uint32_t rmr_context, std::uint64_t address, std::uint64_t length,
+                            std::uint32_t& lmr_context);
+    // The service point that listens on the qualifier; nullptr: none.
+    ServicePoint* find_point(std::uint64_t qualifier);
+
+    static Return from_errno(int rc); // of a call that makes something
+
+  private:
+    Return open(const Opening& opening);
+    bool only_own_objects();
+    template <class T, class Call> void for_each(Kind kind, Call&& call);
+    void close_abruptly();
+    void dig_up(std::chrono::steady_clock::time_point now);
+
+    struct Buried {
+        Object* object;
+        std::chrono::steady_clock::time_point since;
+    };
+
+    const std::string name_;
+    const Info info_;
+    const void* const dispatch_;
+    void* number_ = nullptr;
+    fid_fabric* fabric_ = nullptr;
+    fid_domain* domain_ = nullptr;
+    fi_dat_ops_fabric* fabric_ops_ = nullptr;
+    fi_dat_ops_domain* domain_ops_ = nullptr;
+    Evd* async_evd_ = nullptr;
+    bool async_is_own_ = false;
+    LmrTable lmrs_;
+    std::mutex mutex_; // what follows
+    std::unordered_set<Object*> objects_;
+    std::vector<Buried> buried_;
+};
+
+} // namespace dat::shim
+
+#endif

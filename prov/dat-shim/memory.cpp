@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// See memory.h. May include: dat-shim, libfabric.
+#include "dat-shim/memory.h"
+
+#include "dat-shim/ia.h"
+
+#include <rdma/fi_domain.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_ext_dat.h>
+
+#include <algorithm>
+#include <fstream>
+#include <new>
+#include <sstream>
+#include <string>
+
+namespace dat::shim {
+namespace {
+
+constinit std::atomic<std::uint64_t> g_next_zone{1}; // 0: an endpoint that has none
+
+} // namespace
+
+Pz::Pz(Ia& ia) : Object(ia, kKind, ia.dispatch()), key_(g_next_zone++) {}
+
+Return Pz::create(Ia& ia, Pz*& pz) {
+    pz = ia.make<Pz>(ia);
+    return kSuccess;
+}
+
+Return Pz::free() {
+    if (users.load() > 0) {
+        return fail(Type::invalid_state, Sub::invalid_state_pz_in_use);
+    }
+    ia().destroy(*this);
+    return kSuccess;
+}
+
+// --- LmrTable ------------------------------------------------------------------
+
+LmrTable::~LmrTable() {
+    for (const auto& chunk : chunks_) {
+        delete[] chunk.load();
+    }
+}
+
+std::uint32_t LmrTable::add(const Entry& what) {
+    const std::lock_guard lock(mutex_);
+    Free place{};
+    if (free_.size() > kChunk / 4) { // an index rests before it is used again
+        place = free_.front();
+        free_.erase(free_.begin());
+    } else if (used_ + 1 < kChunks * kChunk) {
+        place = {++used_, 1}; // index 0 is never used: a context of 0 is none
+        if (used_ % kChunk == 0 || used_ == 1) {
+            chunks_[used_ / kChunk].store(new Entry[kChunk], std::memory_order_release);
+        }
+    } else if (!free_.empty()) {
+        place = free_.front();
+        free_.erase(free_.begin());
+    } else {
+        return 0;
+    }
+    const std::uint32_t context = place.index << kGenerationBits | place.generation;
+    Entry& entry = chunks_[place.index / kChunk].load()[place.index % kChunk];
+    entry.privileges = what.privileges;
+    entry.pz = what.pz;
+    entry.first = what.first;
+    entry.last = what.last;
+    entry.shift = what.shift;
+    entry.lmr = what.lmr;
+    entry.context.store(context, std::memory_order_release);
+    return context;
+}
+
+void LmrTable::remove(std::uint32_t context) {
+    const std::lock_guard lock(mutex_);
+    const std::uint32_t index = context >> kGenerationBits;
+    chunks_[index / kChunk].load()[index % kChunk].context.store(0, std::memory_order_release);
+    constexpr std::uint32_t kGenerations = (1U << kGenerationBits) - 1;
+    free_.push_back({index, (context & kGenerations) % kGenerations + 1});
+}
+
+// --- Lmr -------------------------------------------------------------------------
+
+namespace {
+
+// LMR-1: whether the whole range is mapped shared (/proc/self/maps).
+bool is_shared(const std::byte* address, std::uint64_t length) {
+    std::ifstream maps("/proc/self/maps");
+    std::uint64_t at = reinterpret_cast<std::uintptr_t>(address);
+    const std::uint64_t end = at + length;
+    for (std::string line; at < end && std::getline(maps, line);) {
+        std::istringstream words(line);
+        std::uint64_t first = 0;
+        std::uint64_t last = 0;
+        char dash = 0;
+        std::string rights;
+        words >> std::hex >> first >> dash >> last >> rights;
+        if (first > at) {
+            break; // a hole
+        }
+        if (at < last) {
+            if (rights.size() < 4 || rights[3] != 's') {
+                return false;
+            }
+            at = last;
+        }
+    }
+    return at >= end;
+}
+
+} // namespace
+
+Lmr::Lmr(Ia& ia, const Asked& what) : Object(ia, kKind, ia.dispatch()), asked(what) {
+    ++asked.pz->users;
+}
+
+Lmr::~Lmr() { --asked.pz->users; }
+
+Return Lmr::create(Ia& ia, Asked asked, Lmr*& lmr) {
+    if ((asked.privileges & ~privilege::kAll) != 0) {
+        return bad_argument(6);
+    }
+    if (asked.type == MemoryType::lmr) {
+        asked.address = asked.other->asked.address;
+        asked.length = asked.other->asked.length;
+    }
+    if (asked.length == 0) { // U-55
+        return bad_argument(4);
+    }
+    if (!asked.address) {
+        return bad_argument(3);
+    }
+    if (asked.type == MemoryType::shared && !is_shared(asked.address, asked.length)) {
+        return fail(Type::invalid_state);
+    }
+    lmr = ia.make<Lmr>(ia, asked);
+    lmr->source_handle = asked.other ? asked.other->handle() : nullptr;
+    const Return rc = lmr->open();
+    if (rc) {
+        ia.destroy(*lmr);
+    }
+    return rc;
+}
+
+Return Lmr::open() {
+    if (asked.cookie) {
+        std::copy_n(asked.cookie, kCookieSize, cookie.begin());
+        asked.cookie = cookie.data();
+    }
+    const iovec range{asked.address, asked.length};
+    fi_mr_attr attr{};
+    attr.mr_iov = &range;
+    attr.iov_count = 1;
+    const bool read = (asked.privileges & (privilege::kRemoteRead | privilege::kRemoteAtomic)) != 0;
+    const bool write =
+        (asked.privileges & (privilege::kRemoteWrite | privilege::kRemoteAtomic)) != 0;
+    attr.access = FI_SEND | FI_RECV | (read ? FI_REMOTE_READ : 0) | (write ? FI_REMOTE_WRITE : 0);
+    auto key = *asked.pz->key();
+    attr.auth_key = reinterpret_cast<std::uint8_t*>(&key);
+    attr.auth_key_size = sizeof key;
+    const int rc =
+        fi_mr_regattr(ia().domain(), &attr, asked.zero_based ? FI_DAT_ZERO_BASED : 0, &region_);
+    if (rc) {
+        return rc == -FI_EINVAL ? bad_argument(3)
+                                : fail(Type::insufficient_resources, Sub::resource_memory_region);
+    }
+    LmrTable::Entry entry;
+    // Programs send from memory that they registered for local writing alone: devices do
+    // not tell the two apart.
+    entry.privileges =
+        asked.privileges |
+        ((asked.privileges & privilege::kLocalWrite) != 0 ? privilege::kLocalRead : 0);
+    entry.pz = asked.pz;
+    const auto address = reinterpret_cast<std::uintptr_t>(asked.address);
+    entry.first = asked.zero_based ? 0 : address;
+    entry.last = entry.first + asked.length;
+    entry.shift = asked.zero_based ? address : 0;
+    entry.lmr = this;
+    lmr_context_ = ia().lmrs().add(entry);
+    if (lmr_context_ == 0) {
+        fi_close(&region_->fid);
+        return fail(Type::insufficient_resources, Sub::resource_memory_region);
+    }
+    if ((asked.privileges & privilege::kRemote) != 0) { // LMR-5
+        rmr_context_ = static_cast<std::uint32_t>(fi_mr_key(region_));
+    }
+    return kSuccess;
+}
+
+std::uint64_t Lmr::first() const {
+    return asked.zero_based ? 0 : reinterpret_cast<std::uintptr_t>(asked.address);
+}
+
+Return Lmr::free() {
+    if (fi_close(&region_->fid) != 0) { // LMR-7: windows are bound to it
+        return fail(Type::invalid_state, Sub::invalid_state_lmr_in_use);
+    }
+    ia().lmrs().remove(lmr_context_);
+    ia().destroy(*this);
+    return kSuccess;
+}
+
+// --- Rmr ---------------------------------------------------------------------------
+
+Rmr::Rmr(Ia& ia, Pz& zone) : Object(ia, kKind, ia.dispatch()), pz(zone) { ++pz.users; }
+
+Rmr::~Rmr() {
+    if (window_) {
+        fi_close(&window_->fid);
+    }
+    --pz.users;
+}
+
+Return Rmr::create(Pz& pz, Rmr*& rmr) {
+    Ia& ia = pz.ia();
+    rmr = ia.make<Rmr>(ia, pz);
+    auto key = *pz.key();
+    if (ia.domain_ops().window(ia.domain(), reinterpret_cast<std::uint8_t*>(&key), sizeof key,
+                               &rmr->window_, rmr) != 0) {
+        rmr->window_ = nullptr;
+        ia.destroy(*rmr);
+        return fail(Type::insufficient_resources, Sub::resource_memory_region);
+    }
+    return kSuccess;
+}
+
+Return Rmr::free() {
+    ia().destroy(*this);
+    return kSuccess;
+}
+
+std::uint32_t Rmr::rmr_context() const {
+    const std::uint64_t key = fi_mr_key(window_);
+    return key == FI_KEY_NOTAVAIL ? 0 : static_cast<std::uint32_t>(key);
+}
+
+} // namespace dat::shim

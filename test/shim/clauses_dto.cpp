@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// Data transfer, disconnecting, shared receives, extensions.
+#include "pair.h"
+
+#include <dat2/dat_ib_extensions.h>
+
+#include <string>
+
+using namespace dat::test;
+
+namespace {
+
+DAT_DTO_COOKIE cookie_of(std::uint64_t value) {
+    DAT_DTO_COOKIE cookie;
+    cookie.as_64 = value;
+    return cookie;
+}
+
+} // namespace
+
+// DTO-1, DTO-7, DTO-8, DTO-11, DTO-12, V2-3, EVD-40
+Test(shim_dto, messages__gather_and_scatter_in_order) {
+    Pair pair;
+    std::memcpy(pair.memory.bytes.data(), "abcdefgh", 8);
+    DAT_LMR_TRIPLET into[] = {pair.memory.at(100, 3), pair.memory.at(0, 0),
+                              pair.memory.at(200, 60)};
+    EXPECT_OK(dat_ep_post_recv(pair.b.ep, 3, into, cookie_of(1), DAT_COMPLETION_DEFAULT_FLAG));
+    EXPECT_OK(dat_ep_post_recv(pair.b.ep, 0, nullptr, cookie_of(2), DAT_COMPLETION_DEFAULT_FLAG));
+    DAT_LMR_TRIPLET from[] = {pair.memory.at(4, 4), pair.memory.at(0, 4)};
+    EXPECT_OK(dat_ep_post_send(pair.a.ep, 2, from, cookie_of(~0ULL), DAT_COMPLETION_DEFAULT_FLAG));
+    EXPECT_OK(dat_ep_post_send(pair.a.ep, 0, nullptr, cookie_of(0), DAT_COMPLETION_DEFAULT_FLAG));
+    auto done = expect_dto(pair.b.recv, 1);
+    cr_assert_eq(done.transfered_length, 8u);
+    cr_assert_eq(done.operation, DAT_DTO_RECEIVE);
+    cr_assert_eq(done.ep_handle, pair.b.ep);
+    cr_assert_eq(std::string(pair.memory.bytes.data() + 100, 3), "efg");
+    cr_assert_eq(std::string(pair.memory.bytes.data() + 200, 5), "habcd");
+    cr_assert_eq(expect_dto(pair.b.recv, 2).transfered_length, 0u);
+    done = expect_dto(pair.a.request, ~0ULL);
+    cr_assert_eq(done.transfered_length, 8u);
+    cr_assert_eq(done.operation, DAT_DTO_SEND);
+    expect_dto(pair.a.request, 0);
+}
+
+// DTO-2, DTO-3, DTO-26, DTO-25, DTO-21
+Test(shim_dto, a_bad_post__changes_nothing) {
+    Pair pair;
+    DAT_LMR_TRIPLET piece = pair.memory.at(0, 8);
+    const auto send = [&](DAT_COUNT count, unsigned flags) {
+        return dat_ep_post_send(pair.a.ep, count, &piece, cookie_of(1),
+                                static_cast<DAT_COMPLETION_FLAGS>(flags));
+    };
+    EXPECT_TYPE(send(-1, 0), DAT_INVALID_PARAMETER);
+    EXPECT_TYPE(send(5, 0), DAT_INVALID_PARAMETER);
+    EXPECT_TYPE(send(1, DAT_COMPLETION_UNSIGNALLED_FLAG), DAT_INVALID_PARAMETER);
+    EXPECT_TYPE(send(1, DAT_COMPLETION_EVD_THRESHOLD_FLAG), DAT_INVALID_PARAMETER);
+    EXPECT_TYPE(dat_ep_post_recv(pair.a.ep, 1, &piece, cookie_of(1), DAT_COMPLETION_SUPPRESS_FLAG),
+                DAT_INVALID_PARAMETER);
+    piece.segment_length = static_cast<DAT_SEG_LENGTH>(pair.memory.bytes.size() + 1);
+    EXPECT_TYPE(send(1, 0), DAT_INVALID_PARAMETER);
+    piece = {pair.memory.at(0, 8).virtual_address, 8, 0x7654321};
+    EXPECT_TYPE(send(1, 0), DAT_PRIVILEGES_VIOLATION);
+    Memory readable(pair.adapter, DAT_MEM_PRIV_LOCAL_READ_FLAG);
+    EXPECT_TYPE(pair.a.receive(readable.at(0, 8), 1), DAT_PRIVILEGES_VIOLATION);
+    DAT_PZ_HANDLE first = pair.adapter.pz;
+    EXPECT_OK(dat_pz_create(pair.adapter.ia, &pair.adapter.pz));
+    Memory elsewhere(pair.adapter);
+    pair.adapter.pz = first;
+    EXPECT_TYPE(pair.a.send(elsewhere.at(0, 8), 1), DAT_PROTECTION_VIOLATION);
+    cr_assert_eq(pair.a.state(), DAT_EP_STATE_CONNECTED);
+    cr_assert(is_empty(pair.a.request));
+}
+
+// DTO-5, DTO-21
+Test(shim_dto, too_many__are_refused_and_suppressed_ones_are_forgotten) {
+    Adapter adapter;
+    Memory memory(adapter);
+    DAT_EP_ATTR attr{};
+    attr.max_recv_dtos = 64;
+    attr.max_request_dtos = 4;
+    attr.max_recv_iov = attr.max_request_iov = 1;
+    Side a(adapter, &attr);
+    Side b(adapter, &attr);
+    Listener listener(adapter);
+    EXPECT_OK(a.connect(listener.qualifier));
+    EXPECT_OK(dat_cr_accept(listener.request(), b.ep, 0, nullptr));
+    expect(a.conn, DAT_CONNECTION_EVENT_ESTABLISHED);
+    expect(b.conn, DAT_CONNECTION_EVENT_ESTABLISHED);
+    for (std::uint64_t i = 0; i < 32; ++i) {
+        EXPECT_OK(b.receive(memory.at(0, 8), i));
+    }
+    for (std::uint64_t i = 0; i < 4; ++i) {
+        EXPECT_OK(a.send(memory.at(0, 8), i));
+    }
+    EXPECT_TYPE(a.send(memory.at(0, 8), 4), DAT_INSUFFICIENT_RESOURCES);
+    for (std::uint64_t i = 0; i < 4; ++i) {
+        expect_dto(a.request, i);
+        expect_dto(b.recv, i);
+    }
+    for (std::uint64_t i = 4; i < 28; ++i) {
+        DAT_RETURN code;
+        do { // the peer has to confirm some of them
+            is_empty(a.request);
+            code = a.send(memory.at(0, 8), i, DAT_COMPLETION_SUPPRESS_FLAG);
+        } while (DAT_GET_TYPE(code) == DAT_INSUFFICIENT_RESOURCES);
+        EXPECT_OK(code);
+        expect_dto(b.recv, i);
+    }
+    cr_assert(is_empty(a.request));
+}
+
+// DTO-4, DTO-15, DTO-16
+Test(shim_dto, rdma__reads_and_writes) {
+    Pair pair;
+    std::memcpy(pair.memory.bytes.data(), "remote memory", 14);
+    DAT_LMR_TRIPLET local = pair.memory.at(0, 14);
+    DAT_RMR_TRIPLET remote = pair.memory.remote(256, 14);
+    EXPECT_OK(dat_ep_post_rdma_write(pair.a.ep, 1, &local, cookie_of(1), &remote,
+                                     DAT_COMPLETION_DEFAULT_FLAG));
+    cr_assert_eq(expect_dto(pair.a.request, 1).operation, DAT_DTO_RDMA_WRITE);
+    cr_assert_str_eq(pair.memory.bytes.data() + 256, "remote memory");
+    DAT_LMR_TRIPLET sinks[] = {pair.memory.at(512, 7), pair.memory.at(600, 100)};
+    EXPECT_OK(dat_ep_post_rdma_read(pair.a.ep, 2, sinks, cookie_of(2), &remote,
+                                    DAT_COMPLETION_DEFAULT_FLAG));
+    const auto read = expect_dto(pair.a.request, 2);
+    cr_assert_eq(read.operation, DAT_DTO_RDMA_READ);
+    cr_assert_eq(read.transfered_length, 14u);
+    cr_assert_str_eq(pair.memory.bytes.data() + 600, "memory");
+    cr_assert(is_empty(pair.b.recv));
+    EXPECT_TYPE(dat_ep_post_rdma_read(pair.a.ep, 1, sinks, cookie_of(3), &remote,
+                                      DAT_COMPLETION_DEFAULT_FLAG),
+                DAT_LENGTH_ERROR);
+    remote.segment_length = 4;
+    EXPECT_TYPE(dat_ep_post_rdma_write(pair.a.ep, 1, &local, cookie_of(3), &remote,
+                                       DAT_COMPLETION_DEFAULT_FLAG),
+                DAT_LENGTH_ERROR);
+    remote = {0, 14, 1};
+    EXPECT_OK(dat_ep_post_rdma_write(pair.a.ep, 1, &local, cookie_of(4), &remote,
+                                     DAT_COMPLETION_SUPPRESS_FLAG));
+    expect_dto(pair.a.request, 4, DAT_DTO_ERR_REMOTE_ACCESS);
+    expect(pair.a.conn, DAT_CONNECTION_EVENT_BROKEN);
+}
+
+// DTO-9, U-8, EP-56, STS-0, STS-1
+Test(shim_dto, a_message_too_long__breaks_the_connection) {
+    Pair pair;
+    EXPECT_OK(pair.b.receive(pair.memory.at(0, 4), 1));
+    EXPECT_OK(pair.b.receive(pair.memory.at(0, 4), 2));
+    EXPECT_OK(pair.a.send(pair.memory.at(64, 8), 3));
+    expect_dto(pair.b.recv, 1, DAT_DTO_ERR_LOCAL_LENGTH);
+    expect_dto(pair.b.recv, 2, DAT_DTO_ERR_FLUSHED);
+    expect(pair.b.conn, DAT_CONNECTION_EVENT_BROKEN);
+    expect_dto(pair.a.request, 3, DAT_DTO_ERR_REMOTE_RESPONDER);
+    expect(pair.a.conn, DAT_CONNECTION_EVENT_BROKEN);
+}
+
+// DISC-4, DISC-12, DISC-16, EP-54, EP-58
+Test(shim_end, graceful__carries_out_what_was_posted) {
+    Pair pair;
+    for (std::uint64_t i = 0; i < 8; ++i) {
+        EXPECT_OK(pair.a.send(pair.memory.at(0, 8), i));
+    }
+    EXPECT_OK(pair.a.receive(pair.memory.at(0, 8), 99));
+    EXPECT_OK(dat_ep_disconnect(pair.a.ep, DAT_CLOSE_GRACEFUL_FLAG));
+    for (std::uint64_t i = 0; i < 8; ++i) {
+        EXPECT_OK(pair.b.receive(pair.memory.at(64, 8), i));
+    }
+    for (std::uint64_t i = 0; i < 8; ++i) {
+        expect_dto(pair.b.recv, i);
+        expect_dto(pair.a.request, i);
+    }
+    expect(pair.a.conn, DAT_CONNECTION_EVENT_DISCONNECTED);
+    expect_dto(pair.a.recv, 99, DAT_DTO_ERR_FLUSHED);
+    expect(pair.b.conn, DAT_CONNECTION_EVENT_DISCONNECTED);
+}
+
+// DISC-3, DISC-8, DISC-11, FLS-1, FLS-2, RST-3, EP-59
+Test(shim_end, abrupt__flushes_in_order_and_posts_behind_it_as_well) {
+    Pair pair;
+    for (std::uint64_t i = 0; i < 3; ++i) {
+        EXPECT_OK(pair.a.receive(pair.memory.at(0, 8), i));
+    }
+    EXPECT_OK(dat_ep_disconnect(pair.a.ep, DAT_CLOSE_ABRUPT_FLAG));
+    expect(pair.a.conn, DAT_CONNECTION_EVENT_DISCONNECTED);
+    EXPECT_OK(pair.a.receive(pair.memory.at(0, 8), 3));
+    EXPECT_OK(pair.a.send(pair.memory.at(0, 8), 4));
+    for (std::uint64_t i = 0; i < 4; ++i) {
+        expect_dto(pair.a.recv, i, DAT_DTO_ERR_FLUSHED);
+    }
+    expect_dto(pair.a.request, 4, DAT_DTO_ERR_FLUSHED);
+}
+
+// FREE-2, FREE-3
+Test(shim_end, a_freed_endpoint__leaves_nothing_behind) {
+    Pair pair;
+    EXPECT_OK(pair.a.receive(pair.memory.at(0, 8), 1));
+    EXPECT_OK(dat_ep_free(pair.a.ep));
+    cr_assert(is_empty(pair.a.recv));
+    cr_assert(is_empty(pair.a.conn));
+    expect(pair.b.conn, DAT_CONNECTION_EVENT_DISCONNECTED);
+}
+
+// EPA-10
+Test(shim_dto, idle__tells_of_each_direction) {
+    Pair pair;
+    DAT_BOOLEAN receives = DAT_FALSE;
+    DAT_BOOLEAN requests = DAT_FALSE;
+    EXPECT_OK(dat_ep_get_status(pair.a.ep, nullptr, &receives, &requests));
+    cr_assert(receives && requests);
+    EXPECT_OK(pair.a.receive(pair.memory.at(0, 8), 1));
+    EXPECT_OK(dat_ep_get_status(pair.a.ep, nullptr, &receives, &requests));
+    cr_assert(!receives && requests);
+}
+
+// EPA-1, EPA-3, EPA-4, EPA-6, EPA-8, EPA-2
+Test(shim_dto, attributes__are_checked_and_granted) {
+    Adapter adapter;
+    DAT_EP_ATTR attr{};
+    attr.max_recv_dtos = 3;
+    attr.max_request_dtos = 5;
+    attr.max_recv_iov = 1;
+    attr.max_request_iov = 2;
+    Side side(adapter, &attr);
+    DAT_EP_PARAM param;
+    EXPECT_OK(dat_ep_query(side.ep, DAT_EP_FIELD_ALL, &param));
+    cr_assert_eq(param.ep_attr.max_recv_dtos, 3);
+    cr_assert_geq(param.ep_attr.max_request_dtos, 5);
+    cr_assert_eq(param.pz_handle, adapter.pz);
+    DAT_EP_HANDLE ep;
+    const auto create = [&] {
+        return dat_ep_create(adapter.ia, adapter.pz, DAT_HANDLE_NULL, DAT_HANDLE_NULL,
+                             DAT_HANDLE_NULL, &attr, &ep);
+    };
+    EXPECT_OK(create());
+    attr.max_recv_iov = 100;
+    EXPECT_TYPE(create(), DAT_INVALID_PARAMETER);
+    attr.max_recv_iov = 1;
+    attr.recv_completion_flags = DAT_COMPLETION_SUPPRESS_FLAG;
+    EXPECT_TYPE(create(), DAT_INVALID_PARAMETER);
+    attr.recv_completion_flags = DAT_COMPLETION_DEFAULT_FLAG;
+    attr.service_type = static_cast<DAT_SERVICE_TYPE>(DAT_IB_SERVICE_TYPE_UD);
+    EXPECT_TYPE(create(), DAT_MODEL_NOT_SUPPORTED);
+    param.ep_attr.max_recv_dtos = 1 << 20;
+    EXPECT_TYPE(dat_ep_modify(side.ep, DAT_EP_FIELD_EP_ATTR_MAX_RECV_DTOS, &param),
+                DAT_INVALID_PARAMETER);
+    EXPECT_TYPE(dat_ep_modify(side.ep, DAT_EP_FIELD_EP_STATE, &param), DAT_INVALID_PARAMETER);
+}
+
+// SRQ-1, SRQ-2, SRQ-4, SRQ-6, SRQ-7, SRQ-8, SRQ-10, U-64, U-33, EP-26, U-20, FLS-3
+Test(shim_srq, receives__are_shared_and_each_endpoint_tells_of_its_own) {
+    Adapter adapter;
+    Memory memory(adapter);
+    DAT_SRQ_ATTR srq_attr{4, 1, 0};
+    DAT_SRQ_HANDLE srq;
+    EXPECT_OK(dat_srq_create(adapter.ia, adapter.pz, &srq_attr, &srq));
+    DAT_EP_ATTR attr{};
+    attr.max_request_dtos = 4;
+    attr.max_request_iov = 1;
+    Side b(adapter, &attr, srq);
+    Side d(adapter, &attr, srq);
+    Side a(adapter);
+    Side c(adapter);
+    Listener listener(adapter);
+    EXPECT_TYPE(b.receive(memory.at(0, 8), 1), DAT_INVALID_STATE);
+    EXPECT_TYPE(dat_srq_free(srq), DAT_INVALID_STATE);
+    DAT_LMR_TRIPLET piece = memory.at(0, 64);
+    for (std::uint64_t i = 0; i < 4; ++i) {
+        EXPECT_OK(dat_srq_post_recv(srq, 1, &piece, cookie_of(i)));
+    }
+    EXPECT_TYPE(dat_srq_post_recv(srq, 1, &piece, cookie_of(4)), DAT_INSUFFICIENT_RESOURCES);
+    EXPECT_OK(a.connect(listener.qualifier));
+    EXPECT_OK(dat_cr_accept(listener.request(), b.ep, 0, nullptr));
+    EXPECT_OK(c.connect(listener.qualifier));
+    EXPECT_OK(dat_cr_accept(listener.request(), d.ep, 0, nullptr));
+    for (const Side* side : {&a, &b, &c, &d}) {
+        expect(side->conn, DAT_CONNECTION_EVENT_ESTABLISHED);
+    }
+    EXPECT_OK(c.send(memory.at(64, 8), 11));
+    DAT_EVENT event = expect(d.recv, DAT_DTO_COMPLETION_EVENT);
+    cr_assert_eq(event.event_data.dto_completion_event_data.ep_handle, d.ep);
+    EXPECT_OK(a.send(memory.at(64, 8), 12));
+    expect_dto(a.request, 12);
+    DAT_SRQ_PARAM param;
+    EXPECT_OK(dat_srq_query(srq, DAT_SRQ_FIELD_ALL, &param));
+    cr_assert_eq(param.available_dto_count, 2);
+    cr_assert_eq(param.outstanding_dto_count, 3);
+    event = expect(b.recv, DAT_DTO_COMPLETION_EVENT);
+    cr_assert_eq(event.event_data.dto_completion_event_data.ep_handle, b.ep);
+    EXPECT_OK(dat_srq_query(srq, DAT_SRQ_FIELD_ALL, &param));
+    cr_assert_eq(param.outstanding_dto_count, 2);
+
+    EXPECT_OK(dat_srq_set_lw(srq, 3)); // fewer are there already
+    event = expect(adapter.async, DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR);
+    cr_assert_eq(event.event_data.asynch_error_event_data.dat_handle, srq);
+    cr_assert_eq(event.event_data.asynch_error_event_data.reason, DAT_SRQ_LOW_WATERMARK_EVENT);
+
+    EXPECT_OK(dat_ep_disconnect(a.ep, DAT_CLOSE_ABRUPT_FLAG));
+    expect(b.conn, DAT_CONNECTION_EVENT_DISCONNECTED);
+    event = expect(adapter.async, DAT_ASYNC_ERROR_EP_BROKEN);
+    cr_assert_eq(event.event_data.asynch_error_event_data.dat_handle, b.ep);
+    EXPECT_OK(dat_srq_query(srq, DAT_SRQ_FIELD_ALL, &param));
+    cr_assert_eq(param.available_dto_count, 2); // the queue keeps what nobody took
+    EXPECT_OK(dat_ep_free(b.ep));
+    EXPECT_OK(dat_ep_free(d.ep));
+    EXPECT_OK(dat_srq_free(srq));
+}
+
+// SRQ-11, SRQ-12, EP-63, U-6
+Test(shim_dto, watermarks__are_reported_once) {
+    Pair pair;
+    EXPECT_OK(dat_ep_set_watermark(pair.a.ep, 1, DAT_WATERMARK_INFINITE));
+    EXPECT_OK(pair.a.receive(pair.memory.at(0, 8), 1));
+    EXPECT_OK(pair.a.receive(pair.memory.at(0, 8), 2));
+    const DAT_EVENT event = expect(pair.adapter.async, DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR);
+    cr_assert_eq(event.event_data.asynch_error_event_data.dat_handle, pair.a.ep);
+    cr_assert_eq(event.event_data.asynch_error_event_data.reason,
+                 DAT_SRQ_SOFT_HIGH_WATERMARK_EVENT);
+    DAT_COUNT allocated;
+    DAT_COUNT span;
+    EXPECT_OK(dat_ep_recv_query(pair.a.ep, &allocated, &span));
+    cr_assert_eq(allocated, 2);
+    cr_assert_geq(span, allocated);
+    EXPECT_OK(dat_ep_set_watermark(pair.a.ep, DAT_WATERMARK_INFINITE, 1));
+    expect(pair.a.conn, DAT_CONNECTION_EVENT_BROKEN);
+}
+
+// V2-1
+Test(shim_dto, a_message__ends_a_window) {
+    Pair pair;
+    DAT_RMR_HANDLE rmr;
+    EXPECT_OK(dat_rmr_create(pair.adapter.pz, &rmr));
+    DAT_LMR_TRIPLET piece = pair.memory.at(0, 64);
+    DAT_RMR_CONTEXT context;
+    EXPECT_OK(dat_rmr_bind(rmr, pair.memory.lmr, &piece, DAT_MEM_PRIV_REMOTE_READ_FLAG,
+                           DAT_VA_TYPE_VA, pair.b.ep, cookie_of(1), DAT_COMPLETION_DEFAULT_FLAG,
+                           &context));
+    expect(pair.b.request, DAT_RMR_BIND_COMPLETION_EVENT);
+    EXPECT_OK(pair.b.receive(pair.memory.at(128, 64), 2));
+    DAT_LMR_TRIPLET message = pair.memory.at(256, 8);
+    EXPECT_OK(dat_ep_post_send_with_invalidate(pair.a.ep, 1, &message, cookie_of(3),
+                                               DAT_COMPLETION_DEFAULT_FLAG, DAT_TRUE, context));
+    const auto done = expect_dto(pair.b.recv, 2);
+    cr_assert_eq(done.operation, DAT_DTO_RECEIVE_WITH_INVALIDATE);
+    cr_assert_eq(done.rmr_context, context);
+}
+
+// V2-1: extensions
+Test(shim_extension, immediate_data_and_atomics__complete_as_extended_events) {
+    Pair pair;
+    const auto at = [&](std::size_t offset) {
+        return reinterpret_cast<std::uint64_t*>(pair.memory.bytes.data() + offset);
+    };
+    *at(0) = 40;
+    DAT_LMR_TRIPLET old = pair.memory.at(8, 8);
+    DAT_RMR_TRIPLET target = pair.memory.remote(0, 8);
+    EXPECT_OK(dat_ib_post_fetch_and_add(pair.a.ep, 2, &old, cookie_of(1), &target,
+                                        DAT_COMPLETION_DEFAULT_FLAG));
+    DAT_EVENT event = expect(pair.a.request, static_cast<DAT_EVENT_NUMBER>(DAT_IB_DTO_EVENT));
+    auto* extension = reinterpret_cast<DAT_IB_EXTENSION_EVENT_DATA*>(event.event_extension_data);
+    cr_assert_eq(extension->type, DAT_IB_FETCH_AND_ADD);
+    cr_assert_eq(*at(8), 40u);
+    cr_assert_eq(*at(0), 42u);
+    EXPECT_OK(dat_ib_post_cmp_and_swap(pair.a.ep, 42, 7, &old, cookie_of(2), &target,
+                                       DAT_COMPLETION_DEFAULT_FLAG));
+    event = expect(pair.a.request, static_cast<DAT_EVENT_NUMBER>(DAT_IB_DTO_EVENT));
+    cr_assert_eq(*at(0), 7u);
+    EXPECT_OK(pair.b.receive(pair.memory.at(512, 8), 3));
+    DAT_LMR_TRIPLET local = pair.memory.at(0, 8);
+    target = pair.memory.remote(1024, 8);
+    EXPECT_OK(dat_ib_post_rdma_write_immed(pair.a.ep, 1, &local, cookie_of(4), &target, 0x7777,
+                                           DAT_COMPLETION_DEFAULT_FLAG));
+    event = expect(pair.b.recv, static_cast<DAT_EVENT_NUMBER>(DAT_IB_DTO_EVENT));
+    extension = reinterpret_cast<DAT_IB_EXTENSION_EVENT_DATA*>(event.event_extension_data);
+    cr_assert_eq(extension->type, DAT_IB_RDMA_WRITE_IMMED_DATA);
+    cr_assert_eq(extension->val.immed.data, 0x7777u);
+    cr_assert_eq(event.event_data.dto_completion_event_data.user_cookie.as_64, 3u);
+    cr_assert_eq(event.event_data.dto_completion_event_data.transfered_length, 8u);
+    cr_assert_eq(*at(1024), 7u);
+    EXPECT_TYPE(dat_extension_op(pair.a.ep, 9999), DAT_NOT_IMPLEMENTED);
+}

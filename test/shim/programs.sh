@@ -1,0 +1,248 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#
+# Programs that nobody here wrote: those of Debian's dapl2-utils, unmodified, on libdat2.
+# On one host, and between two network namespaces, which it makes and removes. Judged by
+# the text of both sides, since the exit status of these programs says little. Exit 77,
+# with the reason, where the programs are not installed.
+#
+# Usage: programs.sh host|namespaces
+set -u
+
+where=${1:-host}
+library=${DAT_BUILDDIR:-.}/.libs
+tag=${DAT_TEST_TAG:-dat}
+here=$tag-$$-p
+there=$tag-$$-q
+limit=20 # seconds that one program may take
+passed=0
+failed=0
+work=$(mktemp -d) || exit 1
+server=
+adapter=lo
+address=127.0.0.1
+on_server=()
+on_client=()
+
+clean_up() {
+    [ -z "$server" ] || kill -KILL "$server" 2>/dev/null
+    ip netns del "$here" 2>/dev/null
+    ip netns del "$there" 2>/dev/null
+    rm -rf "$work"
+}
+trap clean_up EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+skip() {
+    echo "SKIP: $*"
+    exit 77
+}
+
+[ -f "$library/libdat2.so.2" ] || {
+    echo "$library/libdat2.so.2 is not there"
+    exit 1
+}
+for program in dtest dtestx dtestcm dtestsrq dapltest; do
+    command -v "$program" >/dev/null || skip "$program is not installed (Debian: dapl2-utils)"
+done
+nm -D "$library/libdat2.so.2" | grep -qE '__(asan|tsan|ubsan)' &&
+    skip 'these programs cannot load a library that is built with a sanitizer'
+# Nothing of libfabric is to matter.
+export LD_LIBRARY_PATH=$library FI_PROVIDER=none FI_PROVIDER_PATH=/nonexistent
+export DAT_OVERRIDE=/nonexistent
+
+make_namespaces() {
+    local side
+    ip netns add "$here" 2>/dev/null || skip 'this user cannot make network namespaces'
+    ip netns add "$there" || skip 'this user cannot make network namespaces'
+    ip -n "$here" link add wire type veth peer name wire netns "$there" 2>/dev/null ||
+        skip 'this kernel has no veth devices'
+    for side in "$here 1" "$there 2"; do
+        ip -n "${side% *}" addr add "192.0.2.${side#* }/24" dev wire
+        ip -n "${side% *}" link set lo up
+        ip -n "${side% *}" link set wire up || skip 'the namespaces cannot be given addresses'
+    done
+    adapter=wire
+    address=192.0.2.1
+    on_server=(ip netns exec "$here")
+    on_client=(ip netns exec "$there")
+}
+
+# The programs choose their ports themselves: where it is permitted, among their own.
+make_own_loopback() {
+    ip netns add "$here" 2>/dev/null && ip -n "$here" link set lo up || return 0
+    on_server=(ip netns exec "$here")
+    on_client=(ip netns exec "$here")
+}
+
+# A TCP port of the server is listened on.
+listens() { # port
+    "${on_server[@]}" grep -q "^ *[0-9]*: [0-9A-F]*:$(printf '%04X' "$1") [0-9A-F:]* 0A " /proc/net/tcp
+}
+
+wait_for_port() { # port
+    local tries=0
+    until listens "$1"; do
+        tries=$((tries + 1))
+        [ $tries -lt 300 ] && kill -0 "$server" 2>/dev/null || return 1
+        read -r -t 0.02 <>"$work/never"
+    done
+    return 0
+}
+
+wait_for_text() { # file text
+    local tries=0
+    until grep -q "$2" "$1"; do
+        tries=$((tries + 1))
+        [ $tries -lt 300 ] && kill -0 "$server" 2>/dev/null || return 1
+        read -r -t 0.02 <>"$work/never"
+    done
+    return 0
+}
+mkfifo "$work/never"
+
+start_server() { # command...
+    "${on_server[@]}" timeout -k 1 $limit stdbuf -oL "$@" >"$work/server" 2>&1 </dev/null &
+    server=$!
+}
+
+run_client() { # command...
+    "${on_client[@]}" timeout -k 1 $limit stdbuf -oL "$@" >"$work/client" 2>&1 </dev/null
+}
+
+end_server() {
+    wait "$server"
+    local status=$?
+    server=
+    return $status
+}
+
+verdict() { # name 0|1
+    if [ "$2" -eq 0 ]; then
+        passed=$((passed + 1))
+        echo "passed: $1"
+        return
+    fi
+    failed=$((failed + 1))
+    echo "FAILED: $1"
+    sed 's/^/    server: /' "$work/server" | tail -n 12
+    sed 's/^/    client: /' "$work/client" | tail -n 12
+}
+
+# Both sides say it.
+both_say() { # text
+    grep -q "$1" "$work/server" && grep -q "$1" "$work/client" &&
+        ! grep -q FAILED "$work/server" "$work/client"
+}
+
+dtest_with() { # flags...
+    start_server dtest -P "$adapter" "$@"
+    wait_for_port 15828 && run_client dtest -P "$adapter" -h $address "$@"
+    end_server && both_say 'DAPL Test Complete. PASSED'
+    verdict "dtest $*" $?
+}
+
+# A program whose server listens on the port that it connects to.
+pair_with() { # text port program flags...
+    local text=$1 port=$2 program=$3
+    shift 3
+    start_server "$program" -P "$adapter" -s "$@"
+    wait_for_port "$port" && run_client "$program" -P "$adapter" -h $address "$@"
+    end_server && both_say "$text"
+    verdict "$program $*" $?
+}
+
+transactions() { # flags...
+    run_client dapltest -T T -s $address -D "$adapter" "$@"
+    # The latter where it was too fast to be measured.
+    grep -qE 'Total WQE|Test completed successfully' "$work/client" &&
+        ! grep -qE 'Test Error|Warning: conn_event_wait|bad connection event' "$work/client"
+    verdict "dapltest -T T $*" $?
+}
+
+throughput() { # flags...
+    run_client dapltest -T P -s $address -D "$adapter" "$@"
+    grep -q 'raw:' "$work/client" && ! grep -q 'bad connection event' "$work/client"
+    verdict "dapltest -T P $*" $?
+}
+
+dapltest_all() {
+    start_server dapltest -T S -D "$adapter"
+    wait_for_text "$work/server" 'Service Point Ready'
+    verdict 'dapltest -T S' $?
+    transactions -i 1 -t 1 -w 1 client SR 4096 server SR 4096
+    transactions -i 1000 client SR 4096 server SR 4096
+    transactions -i 200 client SR 256 server RW 4096 server SR 256
+    transactions -i 200 client SR 256 server RR 4096 server SR 256
+    transactions -P -i 100 client RW 4096 1 server RW 2048 4 server RR 1024 1 client RR 2048 1 \
+        client SR 1024 3 -f server SR 256 3 -f
+    transactions -V -i 50 client RW 4096 1 server RW 2048 4 server RR 1024 1 client RR 2048 1 \
+        client SR 1024 3 -f server SR 256 3 -f
+    transactions -t 4 -i 100 client SR 8192 3 server SR 8192 3
+    transactions -t 4 -w 4 -i 20 client SR 256 server SR 256
+    throughput -i 500 -p 1 -m b RW 4
+    throughput -i 500 -p 16 -m b RW 4096
+    throughput -i 500 -p 1 -m p RW 4
+    throughput -i 200 -p 4 -m b RR 4096
+    run_client dapltest -T Q -s $address -D "$adapter"
+    end_server
+    verdict 'dapltest -T Q' $?
+}
+
+# What a program sees of a peer that is not there, or no more.
+ends() {
+    run_client dtestcm -P "$adapter" -h $address -c 1
+    grep -q '0x4003' "$work/client"
+    : >"$work/server"
+    verdict 'dtestcm, nobody listens: NON_PEER_REJECTED' $?
+
+    start_server dtest -P "$adapter" -b 65536 -B 100000
+    wait_for_port 15828
+    (
+        wait_for_text "$work/client" CONNECTED
+        kill -KILL "$(pgrep -P "$server" | head -n 1)"
+    ) &
+    local killer=$!
+    run_client dtest -P "$adapter" -h $address -b 65536 -B 100000
+    wait $killer
+    end_server
+    grep -q FAILED "$work/client"
+    verdict 'dtest, the server is killed' $?
+}
+
+# The library as a provider of the genuine libdat2 (REG-2, REG-3).
+under_genuine() {
+    echo "dat-lo u2.0 nonthreadsafe default $(realpath "$library")/libdat2.so.2 dat.2.0 \"lo 0\" \"\"" \
+        >"$work/dat.conf"
+    adapter=dat-lo DAT_OVERRIDE=$work/dat.conf LD_LIBRARY_PATH='' dtest_with -b 4096
+}
+
+: >"$work/client"
+case $where in
+host) make_own_loopback ;;
+namespaces) make_namespaces ;;
+*) skip "usage: ${0##*/} host|namespaces" ;;
+esac
+
+dtest_with -b 4096
+pair_with 'IB extension test - immed/atomic test PASSED' 15828 dtestx
+pair_with 'DAPL Connection Test Complete' 15828 dtestcm -c 100
+pair_with 'DAPL RC none SRQ Test Complete' 45248 dtestsrq -S 0 -c 4 -B 10 -t 3
+pair_with 'DAPL RC SRQ Test Complete' 45248 dtestsrq -c 4 -B 10
+dapltest_all
+if [ "$where" = host ]; then
+    for flags in '-b 4096 -t' '-b 4096 -c' '-b 4096 -p' '-b 4096 -w' '-b 4096 -u -t' '-b 65536' \
+        '-b 4096 -B 100' '-b 4096 -d 2' '-b 1048576 -B 20'; do
+        read -r -a words <<<"$flags"
+        dtest_with "${words[@]}"
+    done
+    pair_with 'DAPL Connection Test Complete' 15828 dtestcm -c 100 -w
+    pair_with 'DAPL Connection Test Complete' 15828 dtestcm -c 100 -m -b 10
+    run_client dtestx -P "$adapter" -q
+    verdict 'dtestx -q' $?
+    ends
+    under_genuine
+fi
+echo "$passed passed, $failed failed"
+[ $failed -eq 0 ]
