@@ -9,16 +9,6 @@
 
 using namespace dat::test;
 
-namespace {
-
-DAT_DTO_COOKIE cookie_of(std::uint64_t value) {
-    DAT_DTO_COOKIE cookie;
-    cookie.as_64 = value;
-    return cookie;
-}
-
-} // namespace
-
 // DTO-1, DTO-7, DTO-8, DTO-11, DTO-12, V2-3, EVD-40
 Test(shim_dto, messages__gather_and_scatter_in_order) {
     Pair pair;

@@ -64,19 +64,19 @@ DAT_EP_STATE Side::state() const {
 DAT_RETURN Side::send(const DAT_LMR_TRIPLET& piece, std::uint64_t cookie,
                       DAT_COMPLETION_FLAGS flags) const {
     DAT_LMR_TRIPLET copy = piece;
-    DAT_DTO_COOKIE as_cookie;
-    as_cookie.as_64 = cookie;
-    return dat_ep_post_send(ep, 1, &copy, as_cookie, flags);
+    return dat_ep_post_send(ep, 1, &copy, cookie_of(cookie), flags);
 }
 
 DAT_RETURN Side::receive(const DAT_LMR_TRIPLET& piece, std::uint64_t cookie) const {
     DAT_LMR_TRIPLET copy = piece;
-    DAT_DTO_COOKIE as_cookie;
-    as_cookie.as_64 = cookie;
-    return dat_ep_post_recv(ep, 1, &copy, as_cookie, DAT_COMPLETION_DEFAULT_FLAG);
+    return dat_ep_post_recv(ep, 1, &copy, cookie_of(cookie), DAT_COMPLETION_DEFAULT_FLAG);
 }
 
 DAT_RETURN Side::connect(DAT_CONN_QUAL qualifier, DAT_TIMEOUT timeout) const {
+    return connect_to(ep, qualifier, timeout);
+}
+
+DAT_RETURN connect_to(DAT_EP_HANDLE ep, DAT_CONN_QUAL qualifier, DAT_TIMEOUT timeout) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);

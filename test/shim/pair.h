@@ -15,7 +15,7 @@
 
 namespace dat::test {
 
-inline constexpr DAT_TIMEOUT kSoon = 10'000'000; // us; nothing here takes that long
+inline constexpr DAT_TIMEOUT kSoon = 60'000'000; // us; nothing here takes that long
 inline constexpr DAT_TIMEOUT kBriefly = 50'000;  // us, for what must not come
 
 // An open adapter on loopback with a zone; closed abruptly.
@@ -78,6 +78,14 @@ struct Pair {
     Side b{adapter};
     Listener listener{adapter};
 };
+
+// Asks for that port of loopback.
+DAT_RETURN connect_to(DAT_EP_HANDLE ep, DAT_CONN_QUAL qualifier, DAT_TIMEOUT timeout = kSoon);
+inline DAT_DTO_COOKIE cookie_of(std::uint64_t number) {
+    DAT_DTO_COOKIE cookie;
+    cookie.as_64 = number;
+    return cookie;
+}
 
 // The next event; the test fails where none comes.
 DAT_EVENT next(DAT_EVD_HANDLE evd);
