@@ -34,6 +34,8 @@ trap clean_up EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
+. "${DAT_SRCDIR:-$(dirname "${BASH_SOURCE[0]}")/../..}/util/common.sh"
+
 skip() {
     echo "SKIP: $*"
     exit 77
@@ -52,17 +54,9 @@ nm -D "$library/libdat2.so.2" | grep -qE '__(asan|tsan|ubsan)' &&
 export LD_LIBRARY_PATH=$library FI_PROVIDER=none FI_PROVIDER_PATH=/nonexistent
 export DAT_OVERRIDE=/nonexistent
 
-make_namespaces() {
-    local side
-    ip netns add "$here" 2>/dev/null || skip 'this user cannot make network namespaces'
-    ip netns add "$there" || skip 'this user cannot make network namespaces'
-    ip -n "$here" link add wire type veth peer name wire netns "$there" 2>/dev/null ||
-        skip 'this kernel has no veth devices'
-    for side in "$here 1" "$there 2"; do
-        ip -n "${side% *}" addr add "192.0.2.${side#* }/24" dev wire
-        ip -n "${side% *}" link set lo up
-        ip -n "${side% *}" link set wire up || skip 'the namespaces cannot be given addresses'
-    done
+use_namespaces() {
+    local reason
+    reason=$(make_namespaces "$here" "$there") || skip "$reason"
     adapter=wire
     address=192.0.2.1
     on_server=(ip netns exec "$here")
@@ -222,7 +216,7 @@ under_genuine() {
 : >"$work/client"
 case $where in
 host) make_own_loopback ;;
-namespaces) make_namespaces ;;
+namespaces) use_namespaces ;;
 *) skip "usage: ${0##*/} host|namespaces" ;;
 esac
 
