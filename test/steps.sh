@@ -184,8 +184,25 @@ step_pingpong() {
         env DAT_JOB_ITERATIONS=20 bash "$root/util/main_job.sh" "$work/prefix" pingpong
 }
 
-step_mpi_ring() {
-    check 'Open MPI over dat;ofi_rxm' bash "$root/util/main_job.sh" "$work/prefix" ring
+# The ring of the quickstart, then everything.
+step_mpi() {
+    local status=0
+    check 'Open MPI over dat;ofi_rxm' bash "$root/util/main_job.sh" "$work/prefix" ring || status=1
+    bash "$work/source/test/mpi/run.sh" "$work/prefix" >"$work/mpi.out" || status=1
+    cat "$work/mpi.out"
+    count "$(grep -c '^ok ' "$work/mpi.out")" "$(grep -c '^FAIL ' "$work/mpi.out")"
+    return $status
+}
+
+# libfabric's own tests, which Debian has no package of, on what was installed.
+step_fabtests() {
+    local status=0
+    FI_PROVIDER_PATH=$work/prefix/lib/libfabric DAT_FABTESTS_XML=$work/fabtests.xml \
+        bash "$work/source/fabtests-config/run.sh" "$FABTESTS_BIN_DIR" check >"$work/fabtests.out" ||
+        status=1
+    cat "$work/fabtests.out"
+    count "$(grep -c '^pass ' "$work/fabtests.out")" "$(grep -c '^fail ' "$work/fabtests.out")"
+    return $status
 }
 
 # The second compiler and the sanitizers in one build: clang's warnings are

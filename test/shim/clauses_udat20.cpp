@@ -163,3 +163,14 @@ Test(shim_extension, an_adapter__names_its_extension) {
     EXPECT_OK(dat_ia_query(adapter.ia, &async, DAT_IA_FIELD_ALL, &attr, 0, nullptr));
     cr_assert_eq(attr.extension_supported, DAT_EXTENSION_IB);
 }
+
+// PD-6: all of it is there.
+Test(shim_service, a_request__says_that_nothing_was_cut_off) {
+    Adapter adapter;
+    Listener listener(adapter);
+    Side far(adapter);
+    EXPECT_OK(far.connect(listener.qualifier));
+    DAT_EVENT event;
+    listener.request(&event);
+    cr_assert_eq(event.event_data.cr_arrival_event_data.truncate_flag, DAT_FALSE);
+}
