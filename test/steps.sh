@@ -141,7 +141,8 @@ installed_files() {
     for file in lib/libfabric/libdat-fi.so include/rdma/fi_ext_dat.h lib/pkgconfig/libdat-fi.pc \
         share/man/man7/fi_dat.7 bin/dat_perf share/man/man1/dat_perf.1 lib/libdat2.so.2 \
         include/dat2/udat.h share/man/man7/dat_shim.7 share/man/man5/dat.conf.5 lib/libdat.so.1 \
-        include/dat/udat.h lib/pkgconfig/libdat.pc; do
+        include/dat/udat.h lib/pkgconfig/libdat.pc share/man/man3/udat.3 \
+        share/man/man3/dat_ep_connect.3; do
         [ -f "$1/$file" ] || { echo "missing: $file"; status=1; }
     done
     return $status
