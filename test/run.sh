@@ -120,7 +120,7 @@ all_steps() {
     else
         echo 'not run: fi_pingpong, Open MPI, fabtests'
     fi
-    run_step 900 guest 'guest with software RDMA devices'
+    run_step 1000 guest 'guest with software RDMA devices'
     run_step 900 sanitized 'ASan and UBSan build, clang' &&
         run_step 900 sanitized_check 'ASan and UBSan: make check'
     run_step 300 fuzzing 'fuzzing, short'

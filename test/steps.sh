@@ -128,8 +128,9 @@ step_install() {
     find "$prefix" -type f | sort
     check 'installed files' installed_files "$prefix" || status=1
     check 'installed module: exported symbols' \
-        bash "$root/test/check/symbols.sh" "$prefix/lib/libfabric/libdat-fi.so" \
-        "$prefix/lib/libdat2.so.2" || status=1
+        bash "$root/test/check/symbols.sh" "$prefix/lib/libfabric/libdat-fi.so" "$prefix/lib" ||
+        status=1
+    check 'installed program of uDAPL 1.2: cc and -ldat' installed_program "$prefix" || status=1
     check 'installed header compiles, C and C++' installed_header "$prefix" || status=1
     check 'libfabric finds the provider' listed "$prefix" || status=1
     return $status
@@ -139,7 +140,9 @@ installed_files() {
     local file status=0
     for file in lib/libfabric/libdat-fi.so include/rdma/fi_ext_dat.h lib/pkgconfig/libdat-fi.pc \
         share/man/man7/fi_dat.7 bin/dat_perf share/man/man1/dat_perf.1 lib/libdat2.so.2 \
-        include/dat2/udat.h share/man/man7/dat_shim.7 share/man/man5/dat.conf.5; do
+        include/dat2/udat.h share/man/man7/dat_shim.7 share/man/man5/dat.conf.5 lib/libdat.so.1 \
+        include/dat/udat.h lib/pkgconfig/libdat.pc share/man/man3/udat.3 \
+        share/man/man3/dat_ep_connect.3; do
         [ -f "$1/$file" ] || { echo "missing: $file"; status=1; }
     done
     return $status
@@ -152,6 +155,23 @@ installed_header() {
     echo '#include <rdma/fi_ext_dat.h>' >"$work/header.c" &&
         gcc -std=c99 -Wall -Wextra -Wpedantic -Werror $flags -fsyntax-only "$work/header.c" &&
         g++ -x c++ -std=c++11 -Wall -Wextra -Werror $flags -fsyntax-only "$work/header.c"
+}
+
+# With the compiler's own paths, as under /usr, nothing but -ldat is needed; and with
+# pkg-config.
+installed_program() {
+    local flags
+    echo '#include <dat/udat.h>
+        int main(void) {
+            DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
+            DAT_IA_HANDLE ia;
+            return dat_ia_open((char*)"lo", 8, &async, &ia) != DAT_SUCCESS ||
+                   dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG) != DAT_SUCCESS;
+        }' >"$work/program.c" || return 1
+    flags=$(PKG_CONFIG_PATH=$1/lib/pkgconfig pkg-config --cflags --libs libdat) || return 1
+    CPATH=$1/include LIBRARY_PATH=$1/lib cc "$work/program.c" -ldat -o "$work/program" &&
+        LD_LIBRARY_PATH=$1/lib "$work/program" &&
+        cc "$work/program.c" $flags -o "$work/program" && LD_LIBRARY_PATH=$1/lib "$work/program"
 }
 
 # Without hints from anybody else libfabric offers `dat` as it was installed.
