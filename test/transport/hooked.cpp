@@ -85,9 +85,10 @@ struct World {
     // The next event has to be this; its info is the caller's.
     fi_info* event(std::uint32_t expected, const char* what) {
         fi_eq_cm_entry entry{};
+        fi_eq_cm_entry* const place = &entry;
         std::uint32_t type = 0;
         await(what, [&] {
-            const ssize_t got = fi_eq_read(eq, &type, &entry, sizeof entry, 0);
+            const ssize_t got = fi_eq_read(eq, &type, place, sizeof *place, 0);
             if (got < 0 && got != -FI_EAGAIN)
                 fail(what, got);
             return got > 0;
