@@ -141,9 +141,7 @@ void ask_status(fid_ep* ep) {
         fail("status()", result);
 }
 
-} // namespace
-
-int main() {
+void run() {
     World world;
     std::uint8_t name[64];
     std::size_t size = sizeof name;
@@ -164,6 +162,14 @@ int main() {
     world.event(FI_SHUTDOWN, "the other end's end");
     must(fi_close(&active->fid), "fi_close");
     must(fi_close(&passive->fid), "fi_close");
+}
+
+} // namespace
+
+int main() {
+    run();
     std::printf("ok\n");
-    return 0;
+    std::fflush(stdout);
+    // Hooks of libfabric leave memory behind, which a sanitizer would tell of.
+    std::_Exit(0);
 }
