@@ -68,6 +68,15 @@ void Domain::progress() {
         thread_->yield();
     }
     run_once();
+    look_after_awake();
+}
+
+// A peer does not wake who is awake. The progress thread sleeps on descriptors and sees no
+// more of a link that another thread has woken, with what it was to be woken by.
+void Domain::look_after_awake() {
+    if (unattended_.load(std::memory_order_relaxed) && !awake_.empty()) [[unlikely]] {
+        thread_->yield();
+    }
 }
 
 void Domain::progress_as_outsider() {
@@ -78,6 +87,7 @@ void Domain::progress_as_outsider() {
 void Domain::progress_handshakes_as_outsider() {
     const GateOutsider inside(gate_);
     handshakes_.run();
+    look_after_awake();
     bury();
 }
 
