@@ -14,7 +14,7 @@ library=${DAT_BUILDDIR:-.}/.libs
 tag=${DAT_TEST_TAG:-dat}
 here=$tag-$$-p
 there=$tag-$$-q
-limit=20 # seconds that one program may take
+limit=60 # seconds that one program may take
 passed=0
 failed=0
 work=$(mktemp -d) || exit 1
@@ -85,7 +85,7 @@ wait_for_port() { # port
     local tries=0
     until listens "$1"; do
         tries=$((tries + 1))
-        [ $tries -lt 300 ] && kill -0 "$server" 2>/dev/null || return 1
+        [ $tries -lt 1500 ] && kill -0 "$server" 2>/dev/null || return 1
         read -r -t 0.02 <>"$work/never"
     done
     return 0
@@ -95,7 +95,7 @@ wait_for_text() { # file text
     local tries=0
     until grep -q "$2" "$1"; do
         tries=$((tries + 1))
-        [ $tries -lt 300 ] && kill -0 "$server" 2>/dev/null || return 1
+        [ $tries -lt 1500 ] && kill -0 "$server" 2>/dev/null || return 1
         read -r -t 0.02 <>"$work/never"
     done
     return 0
@@ -216,7 +216,20 @@ ends() {
 under_genuine() {
     echo "dat-lo u2.0 nonthreadsafe default $(realpath "$library")/libdat2.so.2 dat.2.0 \"lo 0\" \"\"" \
         >"$work/dat.conf"
-    adapter=dat-lo DAT_OVERRIDE=$work/dat.conf LD_LIBRARY_PATH='' dtest_with -b 4096
+    local adapter=dat-lo
+    local -x DAT_OVERRIDE=$work/dat.conf LD_LIBRARY_PATH=
+    echo 'under a genuine libdat2:'
+    dtest_with -b 4096
+    dtest_with -b 4096 -t
+    pair_with 'IB extension test - immed/atomic test PASSED' 15828 dtestx
+    pair_with 'DAPL Connection Test Complete' 15828 dtestcm -c 20
+    pair_with 'DAPL RC SRQ Test Complete' 45248 dtestsrq -c 4 -B 10
+    start_server dapltest -T S -D "$adapter"
+    wait_for_text "$work/server" 'Service Point Ready'
+    transactions -t 2 -w 2 -i 20 client SR 256 server SR 256
+    run_client dapltest -T Q -s $address -D "$adapter"
+    end_server
+    verdict 'dapltest -T Q' $?
 }
 
 : >"$work/client"
