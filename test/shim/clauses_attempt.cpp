@@ -28,7 +28,7 @@ struct Attempt {
 Test(shim_attempt, each_attempt__ends_in_one_event) {
     Attempt it;
     EXPECT_OK(it.asks.connect(it.listener.qualifier));
-    EXPECT_OK(dat_cr_reject(it.listener.request(), 0, nullptr));
+    EXPECT_OK(cr_reject(it.listener.request()));
     expect(it.asks.conn, DAT_CONNECTION_EVENT_PEER_REJECTED);
     it.nothing_more();
     EXPECT_OK(dat_ep_reset(it.asks.ep));
@@ -37,7 +37,7 @@ Test(shim_attempt, each_attempt__ends_in_one_event) {
     const DAT_CR_HANDLE late = it.listener.request();
     expect(it.asks.conn, DAT_CONNECTION_EVENT_TIMED_OUT);
     it.nothing_more();
-    EXPECT_OK(dat_cr_reject(late, 0, nullptr));
+    EXPECT_OK(cr_reject(late));
     it.nothing_more();
     EXPECT_OK(dat_ep_reset(it.asks.ep));
 
@@ -89,13 +89,4 @@ Test(shim_attempt, what_comes_late__changes_nothing) {
         it.nothing_more();
         cr_assert_eq(it.asks.state(), reset ? DAT_EP_STATE_UNCONNECTED : DAT_EP_STATE_DISCONNECTED);
     }
-}
-
-// PD-6: all of it is there.
-Test(shim_attempt, a_request__says_that_nothing_was_cut_off) {
-    Attempt it;
-    EXPECT_OK(it.asks.connect(it.listener.qualifier));
-    DAT_EVENT event;
-    it.listener.request(&event);
-    cr_assert_eq(event.event_data.cr_arrival_event_data.truncate_flag, DAT_FALSE);
 }

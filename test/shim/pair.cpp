@@ -29,19 +29,18 @@ DAT_EVD_HANDLE Adapter::evd(DAT_EVD_FLAGS flags, DAT_COUNT length, DAT_CNO_HANDL
 Memory::Memory(const Adapter& adapter, DAT_MEM_PRIV_FLAGS privileges) {
     DAT_REGION_DESCRIPTION region{};
     region.for_va = bytes.data();
-    EXPECT_OK(dat_lmr_create(adapter.ia, DAT_MEM_TYPE_VIRTUAL, region, bytes.size(), adapter.pz,
-                             privileges, DAT_VA_TYPE_VA, &lmr, &lmr_context, &rmr_context, nullptr,
-                             nullptr));
+    EXPECT_OK(lmr_create(adapter.ia, DAT_MEM_TYPE_VIRTUAL, region, bytes.size(), adapter.pz,
+                         privileges, &lmr, &lmr_context, &rmr_context, nullptr, nullptr));
 }
 
 DAT_LMR_TRIPLET Memory::at(std::size_t offset, std::size_t length) {
-    return {reinterpret_cast<std::uintptr_t>(bytes.data() + offset),
-            static_cast<DAT_SEG_LENGTH>(length), lmr_context};
+    return local_range(reinterpret_cast<std::uintptr_t>(bytes.data() + offset), length,
+                       lmr_context);
 }
 
 DAT_RMR_TRIPLET Memory::remote(std::size_t offset, std::size_t length) {
-    return {reinterpret_cast<std::uintptr_t>(bytes.data() + offset),
-            static_cast<DAT_SEG_LENGTH>(length), rmr_context};
+    return remote_range(reinterpret_cast<std::uintptr_t>(bytes.data() + offset), length,
+                        rmr_context);
 }
 
 Side::Side(const Adapter& of, const DAT_EP_ATTR* attr, DAT_SRQ_HANDLE srq)

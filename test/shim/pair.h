@@ -4,7 +4,7 @@
 #ifndef DAT_TEST_SHIM_PAIR_H
 #define DAT_TEST_SHIM_PAIR_H
 
-#include <dat2/udat.h>
+#include "api.h"
 
 #include <criterion/criterion.h>
 
@@ -97,6 +97,7 @@ DAT_DTO_COMPLETION_EVENT_DATA expect_dto(DAT_EVD_HANDLE evd, std::uint64_t cooki
 bool is_empty(DAT_EVD_HANDLE evd);
 // Values that are none.
 inline DAT_CLOSE_FLAGS close_flag(int value) { return static_cast<DAT_CLOSE_FLAGS>(value); }
+inline DAT_SERVICE_TYPE service_type(int value) { return static_cast<DAT_SERVICE_TYPE>(value); }
 inline DAT_MEM_TYPE memory_type(int value) { return static_cast<DAT_MEM_TYPE>(value); }
 // Names of codes, for messages.
 const char* words(DAT_RETURN code);

@@ -113,7 +113,7 @@ Return create_lmr(Ia& ia, DAT_PZ_HANDLE pz, DAT_MEM_TYPE type, const DAT_REGION_
 struct BindAsked {
     Lmr* lmr;
     const DAT_LMR_TRIPLET& triplet;
-    DAT_MEM_PRIV_FLAGS privileges;
+    std::uint32_t privileges;
     unsigned privileges_argument;
     unsigned triplet_argument;
     bool zero_based;

@@ -95,6 +95,9 @@ DAT_RETURN dat_evd_create(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen,
         if (!find_cno(cno_handle, cno)) {
             return bad_cno();
         }
+        if ((bits(evd_flags) & ~kStreams) != 0) {
+            return bad_argument(4);
+        }
         if (!evd_handle) {
             return bad_argument(5);
         }

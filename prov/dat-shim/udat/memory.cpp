@@ -77,7 +77,7 @@ Return sync(DAT_IA_HANDLE handle, const DAT_LMR_TRIPLET* segments, DAT_VLEN coun
 
 // RMR-8
 Return check_bind(const Rmr& rmr, const BindAsked& asked) {
-    const std::uint32_t privileges = bits(asked.privileges);
+    const std::uint32_t privileges = asked.privileges;
     if ((privileges & ~kPrivileges) != 0) {
         return bad_argument(asked.privileges_argument);
     }
@@ -149,7 +149,7 @@ Return bind(Rmr& rmr, Ep& ep, const BindAsked& asked, DAT_RMR_CONTEXT& context) 
         what.lmr_context = asked.triplet.lmr_context;
         what.address = asked.triplet.virtual_address;
         what.length = asked.triplet.segment_length;
-        what.privileges = bits(asked.privileges);
+        what.privileges = asked.privileges;
         what.zero_based = asked.zero_based;
     }
     std::uint32_t key = 0;

@@ -71,7 +71,7 @@ DAT_RETURN dat_registry_list_providers(DAT_COUNT max_to_return, DAT_COUNT* entri
         const std::vector<DAT_PROVIDER_INFO> infos = all();
         *entries_returned = static_cast<DAT_COUNT>(infos.size());
         if (max_to_return < *entries_returned || !dat_provider_list) { // REG-5
-            return bad_argument(dat_provider_list ? 1 : 3);
+            return bad_argument(max_to_return != 0 && !dat_provider_list ? 3 : 1);
         }
         for (std::size_t i = 0; i < infos.size(); ++i) {
             if (!dat_provider_list[i]) {

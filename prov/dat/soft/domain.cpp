@@ -59,22 +59,22 @@ void Domain::need_progress() {
 }
 
 void Domain::progress() {
+    const std::uint64_t polls = polls_.load(std::memory_order_relaxed) + 1;
+    polls_.store(polls, std::memory_order_relaxed);
+    run_once();
+    if (unattended_.load(std::memory_order_relaxed)) [[unlikely]] {
+        polled_unattended(polls);
+    }
+}
+
+// The application polled while the progress thread is in charge and sleeps.
+void Domain::polled_unattended(std::uint64_t polls) {
     // A program that polls again, and not just now and then, gets its batches back also
     // where nothing arrives that would wake the thread.
     constexpr std::uint64_t kBackAfter = 64;
-    const std::uint64_t polls = polls_.load(std::memory_order_relaxed) + 1;
-    polls_.store(polls, std::memory_order_relaxed);
-    if (unattended_.load(std::memory_order_relaxed) && polls % kBackAfter == 0) [[unlikely]] {
-        thread_->yield();
-    }
-    run_once();
-    look_after_awake();
-}
-
-// A peer does not wake who is awake. The progress thread sleeps on descriptors and sees no
-// more of a link that another thread has woken, with what it was to be woken by.
-void Domain::look_after_awake() {
-    if (unattended_.load(std::memory_order_relaxed) && !awake_.empty()) [[unlikely]] {
+    // What this poll has woken is not going to ring: if it was the last one, the thread
+    // has to send it to sleep again.
+    if (!awake_.empty() || polls % kBackAfter == 0) {
         thread_->yield();
     }
 }
@@ -87,7 +87,9 @@ void Domain::progress_as_outsider() {
 void Domain::progress_handshakes_as_outsider() {
     const GateOutsider inside(gate_);
     handshakes_.run();
-    look_after_awake();
+    if (unattended_.load(std::memory_order_relaxed) && !awake_.empty()) {
+        thread_->yield(); // as in polled_unattended(): a link that begins is awake
+    }
     bury();
 }
 

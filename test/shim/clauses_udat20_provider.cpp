@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// What a registry calls in a provider, here with the registry of the same library; under a
-// genuine one see programs.sh.
+// What a registry calls in a provider of uDAPL 2.0, here with the registry of the same library;
+// under a genuine one see programs.sh.
 #include "pair.h"
-
-#include <dat2/dat_registry.h>
 
 #include <algorithm>
 #include <string>
