@@ -51,7 +51,7 @@ class CmSink {
 // Takes the next event of a channel, with the one whom it concerns; false: there is none.
 bool next_event(rdma_event_channel* channel, CmEvent& event, rdma_cm_id*& id);
 
-class Domain : private soft::Pollable {
+class Domain final : private soft::Pollable {
   public:
     explicit Domain(soft::Domain& soft) : soft_(soft) {}
     // No link, handshake or region is left; `soft` may have gone.
