@@ -35,3 +35,32 @@ session_members() {
         fi
     done
 }
+
+# Makes two network namespaces with a virtual wire between them, a device named wire in each:
+# 192.0.2.1 and 2001:db8::1 in the first, 192.0.2.2 and 2001:db8::2 in the second. Fails, and
+# prints the reason, where that cannot be; what was made is there all the same. Who calls
+# removes them: ip netns del NAME.
+make_namespaces() { # first second
+    local name number
+    ip netns add "$1" 2>/dev/null && ip netns add "$2" || {
+        echo 'this user cannot make network namespaces'
+        return 1
+    }
+    ip -n "$1" link add wire type veth peer name wire netns "$2" 2>/dev/null || {
+        echo 'this kernel has no veth devices'
+        return 1
+    }
+    number=1
+    for name in "$1" "$2"; do
+        # nodad: an IPv6 address is there at once.
+        ip -n "$name" addr add "192.0.2.$number/24" dev wire &&
+            ip -n "$name" addr add "2001:db8::$number/64" dev wire nodad &&
+            ip -n "$name" link set lo up && ip -n "$name" link set wire up || {
+            echo 'the namespaces cannot be given addresses'
+            return 1
+        }
+        number=2
+    done
+    # A link-local address too is there at once, so that the wire is ready.
+    ip -n "$1" -6 route show dev wire >/dev/null
+}

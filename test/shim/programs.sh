@@ -2,11 +2,20 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #
 # Programs that nobody here wrote: those of Debian's dapl2-utils, unmodified, on libdat2.
-# On one host, and between two network namespaces, which it makes and removes. Judged by
-# the text of both sides, since the exit status of these programs says little. Exit 77,
-# with the reason, where the programs are not installed.
+# Judged by the text of both sides, since the exit status of these programs says little.
+# Exit 77, with the reason, where the programs are not installed.
 #
-# Usage: programs.sh host|namespaces
+#   programs.sh host         on one host
+#   programs.sh namespaces   between two network namespaces, which it makes and removes
+#   programs.sh device ADAPTER ADDRESS GROUP
+#                            on one host and that adapter, GROUP of the programs: dtest,
+#                            others, dtestx, dapltest, ends
+#   programs.sh across NAMESPACE SERVER-DEVICE CLIENT-DEVICE ADDRESS
+#                            dtest, one side in NAMESPACE on this library, the other
+#                            where this runs, on the genuine one; which device is in
+#                            NAMESPACE says which is which. ADDRESS is the server's.
+#
+# DAT_PROGRAM_LIMIT   seconds that one program may take (20)
 set -u
 
 where=${1:-host}
@@ -14,7 +23,7 @@ library=${DAT_BUILDDIR:-.}/.libs
 tag=${DAT_TEST_TAG:-dat}
 here=$tag-$$-p
 there=$tag-$$-q
-limit=20 # seconds that one program may take
+limit=${DAT_PROGRAM_LIMIT:-20}
 passed=0
 failed=0
 work=$(mktemp -d) || exit 1
@@ -34,6 +43,8 @@ trap clean_up EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
+. "${DAT_SRCDIR:-$(dirname "${BASH_SOURCE[0]}")/../..}/util/common.sh"
+
 skip() {
     echo "SKIP: $*"
     exit 77
@@ -52,17 +63,9 @@ nm -D "$library/libdat2.so.2" | grep -qE '__(asan|tsan|ubsan)' &&
 export LD_LIBRARY_PATH=$library FI_PROVIDER=none FI_PROVIDER_PATH=/nonexistent
 export DAT_OVERRIDE=/nonexistent
 
-make_namespaces() {
-    local side
-    ip netns add "$here" 2>/dev/null || skip 'this user cannot make network namespaces'
-    ip netns add "$there" || skip 'this user cannot make network namespaces'
-    ip -n "$here" link add wire type veth peer name wire netns "$there" 2>/dev/null ||
-        skip 'this kernel has no veth devices'
-    for side in "$here 1" "$there 2"; do
-        ip -n "${side% *}" addr add "192.0.2.${side#* }/24" dev wire
-        ip -n "${side% *}" link set lo up
-        ip -n "${side% *}" link set wire up || skip 'the namespaces cannot be given addresses'
-    done
+use_namespaces() {
+    local reason
+    reason=$(make_namespaces "$here" "$there") || skip "$reason"
     adapter=wire
     address=192.0.2.1
     on_server=(ip netns exec "$here")
@@ -76,16 +79,37 @@ make_own_loopback() {
     on_client=(ip netns exec "$here")
 }
 
-# A TCP port of the server is listened on.
+# The genuine library on its own device, this one in the namespace. The server tells the
+# client the name of its adapter, so it is one name on both sides.
+make_across() { # namespace server-device client-device address
+    local entry='wire u2.0 nonthreadsafe default libdaplofa.so.2 dapl.2.0'
+    local genuine=(env -u LD_LIBRARY_PATH) ours=(ip netns exec "$1" env "LD_LIBRARY_PATH=$library")
+    echo "$entry \"$2 0\" \"\"" >"$work/server.conf"
+    echo "$entry \"$3 0\" \"\"" >"$work/client.conf"
+    if ip netns exec "$1" test -e "/sys/class/net/$2"; then
+        on_server=("${ours[@]}")
+        on_client=("${genuine[@]}")
+    else
+        on_server=("${genuine[@]}")
+        on_client=("${ours[@]}")
+    fi
+    on_server+=("DAT_OVERRIDE=$work/server.conf")
+    on_client+=("DAT_OVERRIDE=$work/client.conf")
+    adapter=wire
+    address=$4
+}
+
+# A TCP port of the server is listened on, or one of RDMA connections.
 listens() { # port
-    "${on_server[@]}" grep -q "^ *[0-9]*: [0-9A-F]*:$(printf '%04X' "$1") [0-9A-F:]* 0A " /proc/net/tcp
+    "${on_server[@]}" grep -q "^ *[0-9]*: [0-9A-F]*:$(printf '%04X' "$1") [0-9A-F:]* 0A " /proc/net/tcp ||
+        rdma resource show cm_id 2>/dev/null | grep -q "state LISTEN .*src-addr [^ ]*:$1 "
 }
 
 wait_for_port() { # port
     local tries=0
     until listens "$1"; do
         tries=$((tries + 1))
-        [ $tries -lt 300 ] && kill -0 "$server" 2>/dev/null || return 1
+        [ $tries -lt $((limit * 50)) ] && kill -0 "$server" 2>/dev/null || return 1
         read -r -t 0.02 <>"$work/never"
     done
     return 0
@@ -95,7 +119,7 @@ wait_for_text() { # file text
     local tries=0
     until grep -q "$2" "$1"; do
         tries=$((tries + 1))
-        [ $tries -lt 300 ] && kill -0 "$server" 2>/dev/null || return 1
+        [ $tries -lt $((limit * 50)) ] && kill -0 "$server" 2>/dev/null || return 1
         read -r -t 0.02 <>"$work/never"
     done
     return 0
@@ -181,6 +205,7 @@ dapltest_all() {
         client SR 1024 3 -f server SR 256 3 -f
     transactions -t 4 -i 100 client SR 8192 3 server SR 8192 3
     transactions -t 4 -w 4 -i 20 client SR 256 server SR 256
+    transactions -t 10 -w 10 -i 10 client SR 256 server SR 256
     throughput -i 500 -p 1 -m b RW 4
     throughput -i 500 -p 16 -m b RW 4096
     throughput -i 500 -p 1 -m p RW 4
@@ -218,29 +243,78 @@ under_genuine() {
     adapter=dat-lo DAT_OVERRIDE=$work/dat.conf LD_LIBRARY_PATH='' dtest_with -b 4096
 }
 
-: >"$work/client"
-case $where in
-host) make_own_loopback ;;
-namespaces) make_namespaces ;;
-*) skip "usage: ${0##*/} host|namespaces" ;;
-esac
-
-dtest_with -b 4096
-pair_with 'IB extension test - immed/atomic test PASSED' 15828 dtestx
-pair_with 'DAPL Connection Test Complete' 15828 dtestcm -c 100
-pair_with 'DAPL RC none SRQ Test Complete' 45248 dtestsrq -S 0 -c 4 -B 10 -t 3
-pair_with 'DAPL RC SRQ Test Complete' 45248 dtestsrq -c 4 -B 10
-dapltest_all
-if [ "$where" = host ]; then
-    for flags in '-b 4096 -t' '-b 4096 -c' '-b 4096 -p' '-b 4096 -w' '-b 4096 -u -t' '-b 65536' \
-        '-b 4096 -B 100' '-b 4096 -d 2' '-b 1048576 -B 20'; do
+dtest_flags() {
+    local flags words
+    for flags in "$@"; do
         read -r -a words <<<"$flags"
         dtest_with "${words[@]}"
     done
-    pair_with 'DAPL Connection Test Complete' 15828 dtestcm -c 100 -w
-    pair_with 'DAPL Connection Test Complete' 15828 dtestcm -c 100 -m -b 10
+}
+
+srq_programs() {
+    pair_with 'DAPL RC none SRQ Test Complete' 45248 dtestsrq -S 0 -c 4 -B 10 -t 3
+    pair_with 'DAPL RC SRQ Test Complete' 45248 dtestsrq -c 4 -B 10
+}
+
+extensions() {
+    pair_with 'IB extension test - immed/atomic test PASSED' 15828 dtestx
+}
+
+attributes() {
     run_client dtestx -P "$adapter" -q
     verdict 'dtestx -q' $?
+}
+
+on_device() { # group
+    case $1 in
+    dtest) dtest_flags '-b 4096' '-b 4096 -B 100 -t' '-b 4096 -B 100 -c' '-b 4096 -B 100 -p' \
+        '-b 4096 -B 100 -w' '-b 4096 -B 100 -u -t' '-b 65536 -B 50' '-b 4096 -B 20 -d 2' \
+        '-b 1048576 -B 5' '-W -t -b 64 -B 200' '-W -a -t -b 65536 -B 20' ;;
+    others)
+        # More than some 20 connections at once lose private data in siw.
+        pair_with 'DAPL Connection Test Complete' 15828 dtestcm -c 20
+        pair_with 'DAPL Connection Test Complete' 15828 dtestcm -c 20 -w
+        pair_with 'DAPL Connection Test Complete' 15828 dtestcm -c 20 -m -b 10
+        srq_programs
+        attributes
+        ;;
+    dtestx) extensions ;;
+    dapltest) dapltest_all ;;
+    ends) ends ;;
+    *) echo "what group is $1?" >&2; exit 2 ;;
+    esac
+}
+
+: >"$work/client"
+case $where in
+host) make_own_loopback ;;
+namespaces) use_namespaces ;;
+device)
+    adapter=$2
+    address=$3
+    on_device "$4"
+    ;;
+across)
+    make_across "$2" "$3" "$4" "$5"
+    dtest_flags '-b 4096' '-b 4096 -B 100 -t' '-b 4096 -B 100 -c' '-b 4096 -B 100 -p' \
+        '-b 65536 -B 20' '-W -t -b 64 -B 200'
+    ;;
+*) skip "usage: ${0##*/} host|namespaces|device|across ..." ;;
+esac
+
+if [ "$where" = host ] || [ "$where" = namespaces ]; then
+    dtest_with -b 4096
+    extensions
+    pair_with 'DAPL Connection Test Complete' 15828 dtestcm -c 100
+    srq_programs
+    dapltest_all
+fi
+if [ "$where" = host ]; then
+    dtest_flags '-b 4096 -t' '-b 4096 -c' '-b 4096 -p' '-b 4096 -w' '-b 4096 -u -t' '-b 65536' \
+        '-b 4096 -B 100' '-b 4096 -d 2' '-b 1048576 -B 20'
+    pair_with 'DAPL Connection Test Complete' 15828 dtestcm -c 100 -w
+    pair_with 'DAPL Connection Test Complete' 15828 dtestcm -c 100 -m -b 10
+    attributes
     ends
     under_genuine
 fi

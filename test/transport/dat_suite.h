@@ -37,6 +37,23 @@ inline fi_dat_ep_attr attr_with(std::uint64_t mask) {
     return attr;
 }
 
+// A region of `side` in the protection zone `zone`; closed with the Fid.
+inline Fid<fid_mr> region_in(Side& side, const Bytes& zone, Bytes& memory,
+                             std::uint64_t flags = 0) {
+    static std::uint64_t requested_key = 0x77000;
+    const iovec range{memory.data(), memory.size()};
+    fi_mr_attr attr{};
+    attr.mr_iov = &range;
+    attr.iov_count = 1;
+    attr.access = FI_REMOTE_READ | FI_REMOTE_WRITE;
+    attr.requested_key = ++requested_key;
+    attr.auth_key = const_cast<std::uint8_t*>(zone.data());
+    attr.auth_key_size = zone.size();
+    Fid<fid_mr> mr;
+    DAT_MUST(fi_mr_regattr(side.domain(), &attr, flags, mr.out()));
+    return mr;
+}
+
 // Both directions work.
 inline void exchange(Endpoint& a, Endpoint& b) {
     for (Endpoint* from : {&a, &b}) {

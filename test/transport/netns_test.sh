@@ -22,6 +22,8 @@ if [ -n "${DAT_BUILDDIR:-}" ]; then
     export FI_PROVIDER_PATH=${FI_PROVIDER_PATH:-$DAT_BUILDDIR/.libs}
 fi
 
+. "${DAT_SRCDIR:-$(dirname "${BASH_SOURCE[0]}")/../..}/util/common.sh"
+
 skip() {
     echo "SKIP: $*"
     exit 77
@@ -45,24 +47,6 @@ remove_leftovers() {
         run=${name#"$tag"-}
         [ -d "/proc/${run%-?}" ] || ip netns del "$name"
     done
-}
-
-make_namespaces() {
-    ip netns add "$here" 2>/dev/null || skip "this user cannot make network namespaces"
-    ip netns add "$there" || skip "this user cannot make network namespaces"
-    ip -n "$here" link add wire type veth peer name wire netns "$there" 2>/dev/null ||
-        skip "this kernel has no veth devices"
-    local side
-    for side in "$here 1" "$there 2"; do
-        set -- $side
-        # nodad: an IPv6 address is there at once.
-        ip -n "$1" addr add "192.0.2.$2/24" dev wire &&
-            ip -n "$1" addr add "2001:db8::$2/64" dev wire nodad &&
-            ip -n "$1" link set lo up &&
-            ip -n "$1" link set wire up || skip "the namespaces cannot be given addresses"
-    done
-    # A link-local address too is there at once, so that the wire is ready.
-    ip -n "$here" -6 route show dev wire >/dev/null
 }
 
 wire() { # up|down
@@ -245,7 +229,7 @@ pipes=$(mktemp -d) || die "no temporary directory"
 trap clean_up EXIT
 trap 'exit 1' INT TERM HUP
 remove_leftovers
-make_namespaces
+reason=$(make_namespaces "$here" "$there") || skip "$reason"
 for current in $tests; do
     for addresses in '192.0.2.1 192.0.2.2' '2001:db8::1 2001:db8::2'; do
         $current $addresses

@@ -7,11 +7,14 @@
 #   init_net     lo; siw0 on s0 ($siw); rxe0 on r0 ($rxe)
 #   soft         a network namespace without RDMA device: s1 ($soft), the other end
 #                of s0's wire
+#   init_net     where there is a second guest: rxe_wire on wire0 ($near), joined to the
+#                other's ($far)
 #
 # A suite is a file suite_NAME.sh: functions, and the array `tests`, one entry a test:
 # "SECONDS NAME FUNCTION [ARGUMENT...]". Each runs in a shell of its own, with pair.sh.
 set -u
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+. "$here/wire.sh"
 out=/run/job # kept by run.sh --keep
 export siw=192.0.2.1 rxe=198.51.100.1 soft=192.0.2.2
 
@@ -37,6 +40,7 @@ set_up() {
     ip link set r1 up
     rdma link add siw0 type siw netdev s0
     rdma link add rxe0 type rxe netdev r0
+    [ "$dat_two" = no ] || set_up_wire $near
     rdma link
 }
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #
 # Sourced by guest.sh for one test of a suite: the programs, and how they are driven.
-# Addresses are in the environment: $siw, $rxe, $soft.
+# Addresses are in the environment: $siw, $rxe, $soft, $near, $far.
 # The arguments of the shell that sources it are the test's name and what it runs.
 
 current=$1
@@ -23,6 +23,27 @@ until_listening() {
         sleep 0.1
     done
     die "$1 does not listen"
+}
+
+# Runs a command in the second guest, and prints what it says.
+on_far() { bash "$DAT_SRCDIR/test/vm/far.sh" "$@" </dev/null | tail -n +2; }
+
+until_far_is_there() {
+    local i
+    for i in $(seq 600); do
+        [ "$(on_far echo there 2>/dev/null)" != there ] || return 0
+        sleep 0.1
+    done
+    die 'the second guest does not answer'
+}
+
+# Starts a program in the second guest as `start` does here. Ends with its input.
+start_far() { # name command...
+    local name=$1
+    shift
+    start "$name" bash "$DAT_SRCDIR/test/vm/far.sh" "$@"
+    listen_for "$name"
+    far_pid=$answer
 }
 
 # a: this provider's software domain; b: raw verbs on siw.

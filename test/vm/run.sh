@@ -7,10 +7,13 @@
 #
 #   run.sh [--keep DIR] [--limit SECONDS] [SUITE...]
 #
-#   SUITE    suite_SUITE.sh of this folder; all of them by default. SUITE/TEST: only the
-#            tests of that name, a pattern
+#   SUITE    suite_SUITE.sh of this folder; by default all of them but those with a line
+#            `# Only if it is named.` SUITE/TEST: only the tests of that name, a pattern
 #   --keep   what the suites leave (console, logs, captures) is copied to DIR
-#   --limit  seconds that the guest may run (540)
+#   --limit  seconds that all of it may take (900); what was not reported by then has failed
+#
+# A second guest is started where a suite has a line `# Needs a second guest.`; the two are
+# joined by a wire, and the second does what the first asks (far.sh).
 #
 # DAT_BUILDDIR   a build folder with `make check TESTS=` done; else one is made, and removed
 # DAT_VM_ACCEL   `tcg` (emulation, the default) or `kvm`
@@ -24,7 +27,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
 . "$root/util/common.sh"
 keep=
-limit=540
+limit=900
 suites=()
 while [ $# -gt 0 ]; do
     case $1 in
@@ -37,18 +40,29 @@ while [ $# -gt 0 ]; do
 done
 if [ ${#suites[@]} -eq 0 ]; then
     for suite in "$here"/suite_*.sh; do
+        ! grep -qx '# Only if it is named\.' "$suite" || continue
         suite=${suite##*/suite_}
         suites+=("${suite%.sh}")
     done
 fi
+two=no
 for suite in "${suites[@]}"; do
-    [ -f "$here/suite_${suite%%/*}.sh" ] || { echo "there is no suite $suite" >&2; exit 2; }
+    file=$here/suite_${suite%%/*}.sh
+    [ -f "$file" ] || { echo "there is no suite $suite" >&2; exit 2; }
+    ! grep -qx '# Needs a second guest\.' "$file" || two=yes
 done
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/dat-vm.XXXXXX") || exit 2
-guest=
+guests=()
+# The limit of a guest hands on a signal that ends it.
+end_guests() {
+    local guest
+    for guest in "${guests[@]}"; do kill "$guest" 2>/dev/null; done
+    for guest in "${guests[@]}"; do wait "$guest" 2>/dev/null; done
+    guests=()
+}
 clean_up() {
-    [ -z "$guest" ] || { kill "$guest"; wait "$guest"; } 2>/dev/null
+    end_guests
     rm -rf "$work"
 }
 trap clean_up EXIT
@@ -72,33 +86,50 @@ boot=$(bash "$here/kernel.sh") || exit 2
 command -v qemu-system-x86_64 >/dev/null ||
     { echo 'qemu-system-x86_64 is missing: bash util/packages.sh vm, as root' >&2; exit 2; }
 
-# What the guest runs. It sees this file system, so the paths are the same there.
-mkdir "$work/job"
-{
-    printf 'export DAT_SRCDIR=%q DAT_BUILDDIR=%q\n' "$root" "$build"
-    printf 'exec bash %q' "$here/guest.sh"
-    printf ' %q' "${suites[@]}"
-    echo
-} >"$work/job/start"
+# What a guest runs. It sees this file system, so the paths are the same there.
+mkdir "$work/job" "$work/job2"
+write_start() { # file script arguments...
+    local file=$1
+    shift
+    printf 'export DAT_SRCDIR=%q DAT_BUILDDIR=%q dat_two=%q\n' "$root" "$build" $two >"$file"
+    printf 'exec bash' >>"$file"
+    printf ' %q' "$@" >>"$file"
+    echo >>"$file"
+}
+write_start "$work/job/start" "$here/guest.sh" "${suites[@]}"
+write_start "$work/job2/start" "$here/guest2.sh"
 
 accel=${DAT_VM_ACCEL:-tcg}
 [ "$accel" != tcg ] || accel=tcg,thread=multi
 
+# The ends of the wire are relative names, since those of sockets are short.
+boot_guest() { # console job log memory own-end-of-the-wire other-end
+    local net=(-nic none)
+    [ $two = no ] || net=(-netdev "dgram,id=wire,local.type=unix,local.path=$5,remote.type=unix,remote.path=$6"
+        -device "virtio-net-pci,netdev=wire,romfile=,mac=52:54:00:00:00:0${5#wire}")
+    (
+        cd "$work" && exec timeout -k 10 $((limit - SECONDS > 1 ? limit - SECONDS : 1)) \
+            qemu-system-x86_64 -accel "$accel" -cpu max,-arch-capabilities -smp 2 -m "$4" \
+            -no-reboot -display none -monitor none -serial "file:$1" "${net[@]}" \
+            -kernel "$boot/vmlinuz" -initrd "$boot/initramfs" \
+            -append 'console=ttyS0 panic=-1 quiet' \
+            -virtfs local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap \
+            -virtfs "local,path=$work/$2,mount_tag=job,security_model=none"
+    ) >"$work/$3" 2>&1 </dev/null &
+    guests+=($!)
+}
+
 started=$SECONDS
-timeout -k 10 "$limit" qemu-system-x86_64 -accel "$accel" -cpu max,-arch-capabilities -smp 2 -m 2G \
-    -no-reboot -display none -monitor none -serial "file:$work/console" -nic none \
-    -kernel "$boot/vmlinuz" -initrd "$boot/initramfs" \
-    -append 'console=ttyS0 panic=-1 quiet' \
-    -virtfs local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap \
-    -virtfs "local,path=$work/job,mount_tag=job,security_model=none" \
-    >"$work/qemu.log" 2>&1 </dev/null &
-guest=$!
 status=0
-wait "$guest" || status=$?
-guest=
+boot_guest console job qemu.log 2G wire1 wire2
+[ $two = no ] || boot_guest console2 job2 qemu2.log 1G wire2 wire1
+wait "${guests[0]}" || status=$?
+unset 'guests[0]'
+end_guests
 tr -d '\r' <"$work/console" 2>/dev/null | sed -n 's/^##dat //p' >"$work/lines"
 if [ -n "$keep" ]; then
     mkdir -p "$keep" && cp "$work/console" "$work/qemu.log" "$keep" && cp -r "$work/job/." "$keep"
+    [ $two = no ] || cp "$work/console2" "$work/qemu2.log" "$keep"
 fi
 
 grep -E '^(ok|FAIL|skip) ' "$work/lines"
@@ -113,9 +144,10 @@ for suite in "${suites[@]}"; do
     complete=no
 done
 if [ $complete = no ]; then
-    [ $status -ne 124 ] || echo "the guest was ended after $limit s"
+    [ $status -ne 124 ] || echo "ended after $limit s"
     cat "$work/qemu.log"
     tail -n 40 "$work/console"
+    [ $two = no ] || tail -n 20 "$work/console2"
 fi
 echo "guest: $passed passed, $failed failed, $skipped skipped, $((SECONDS - started)) s"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

@@ -2,11 +2,15 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #
 # The transport suite over the devices of the guest: what a program may rely on over TCP
-# and shared memory holds on verbs.
+# and shared memory holds on verbs, but for what test/transport/applicable.cpp names.
+# Not yet over siw: the tests of connections.
 
 tests=(
     "60 ping_between_processes_over_rxe ping $rxe"
     "60 ping_between_processes_over_siw ping $siw"
+    "400 messages_and_rdma_over_rxe program rxe transport_data"
+    "400 messages_and_rdma_over_siw program siw transport_data"
+    "400 connections_over_rxe program rxe transport_connection"
 )
 
 ping() { # address

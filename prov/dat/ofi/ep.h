@@ -62,6 +62,7 @@ class Endpoint final : public fid_ep, private soft::EndpointOwner {
         return rx_reports_all_ || (flags & FI_COMPLETION) != 0;
     }
     std::size_t inject_size() const { return inject_size_; }
+    std::size_t read_segments() const { return domain_.offering().read_segments; }
     std::size_t message_size() const { return message_size_; }
     // FI_OPT_MIN_MULTI_RECV, in bytes.
     std::size_t min_multi() const { return min_multi_; }

@@ -315,6 +315,7 @@ constexpr Offering kSoft = {
     .data_size = kDataSize,
     .queue_size = kMaxQueueSize,
     .iov_limit = soft::kMaxIov,
+    .read_segments = soft::kMaxIov,
     .message_size = kMaxMessageSize,
     .connection_data = kMaxConnectionData,
 };
@@ -335,6 +336,7 @@ Offering offering_of(const verbs::Device& device) {
     o.queue_size =
         std::clamp<std::size_t>(device.operations, kReserved + 1, kMaxQueueSize) - kReserved;
     o.iov_limit = std::min<std::size_t>(device.segments, soft::kMaxIov);
+    o.read_segments = std::min<std::size_t>(device.read_segments, soft::kMaxIov);
     o.message_size = std::min<std::size_t>(device.message, kMaxMessageSize);
     o.connection_data = device.request_data();
     return o;

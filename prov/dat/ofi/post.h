@@ -189,6 +189,9 @@ template <class Path>
     soft::Endpoint& endpoint = ep.soft();
     if (soft::is_answered(post.op) ||
         (post.flags & (FI_DELIVERY_COMPLETE | FI_REMOTE_CQ_DATA)) != 0) {
+        if (post.op == soft::OpCode::read && post.count > ep.read_segments()) [[unlikely]] {
+            return refuse_count(call, post.count, ep.read_segments());
+        }
         if (const int rc = check_peer(call, endpoint, post.op, post.flags)) [[unlikely]] {
             return rc;
         }

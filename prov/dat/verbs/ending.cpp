@@ -76,8 +76,9 @@ DtoStatus status_of(const ibv_wc& wc) {
 // False: the connection is over.
 bool Link::failed(const ibv_wc& wc) {
     DtoStatus status = status_of(wc);
-    if (is_receive(wc.wr_id) && wc.status == IBV_WC_REM_INV_REQ_ERR) {
-        status = DtoStatus::local_length; // rxe's word for it: the message did not fit
+    if (is_receive(wc.wr_id) &&
+        (wc.status == IBV_WC_REM_INV_REQ_ERR || wc.status == IBV_WC_LOC_QP_OP_ERR)) {
+        status = DtoStatus::local_length; // rxe's words for it: the message did not fit
     }
     if (status == DtoStatus::flushed) {
         // The queue pair has failed, or is being closed; why, others say: the work request
@@ -108,7 +109,13 @@ bool Link::failed(const ibv_wc& wc) {
     return false;
 }
 
-void Link::expired() { endpoint_.over(Stimulus::broken, Reason::peer_reset, Parting::abandon); }
+// U-9, or nobody has said why the queue pair has failed.
+void Link::expired() {
+    if (draining_ && !failing_) {
+        return done_ != drained_at_ ? watch_drain() : endpoint_.receives_missing();
+    }
+    endpoint_.over(Stimulus::broken, Reason::peer_reset, Parting::abandon);
+}
 
 void Link::happened(const CmEvent& event) {
     if (over_) {
@@ -146,7 +153,14 @@ bool Link::qp_failed() const {
 
 void Link::drain() {
     draining_ = true;
+    watch_drain();
     check_drained();
+}
+
+// As long as something completes the peer takes what it is sent.
+void Link::watch_drain() {
+    drained_at_ = done_;
+    domain_.soft().handshakes().arm(*this, domain_.soft().settings().rnr_limit);
 }
 
 // Everything is complete. On iWARP that says no more than that it has been sent: a read

@@ -70,11 +70,12 @@ class Link final : public soft::MemoryLink, public CmSink, private soft::Timer {
         std::vector<ibv_mr*> regions;
     };
 
-    void expired() override; // the queue pair has failed, and nobody says why
+    void expired() override;
     bool take(const ibv_wc& wc);
     void received(const ibv_wc& wc);
     bool failed(const ibv_wc& wc);
     void finish_below(std::uint64_t seq);
+    void watch_drain();
     void check_drained();
     void post_marker();
     bool gather(std::span<const soft::Iov> from, int access, std::uint64_t wr_id,
@@ -98,8 +99,9 @@ class Link final : public soft::MemoryLink, public CmSink, private soft::Timer {
     ibv_cq* cq_ = nullptr;
     void* pd_ = nullptr;
     std::uint32_t inline_size_ = 0;
-    std::uint64_t done_;          // requests before this one are finished
-    std::uint64_t signal_period_; // each so manieth request gives a completion in any case
+    std::uint64_t done_;           // requests before this one are finished
+    std::uint64_t drained_at_ = 0; // done_ when that was last looked at
+    std::uint64_t signal_period_;  // each so manieth request gives a completion in any case
     std::unordered_map<std::uint64_t, Loan> loans_;
     std::unique_ptr<Batch> batch_;
     mutable int ready_ = 0; // of batch_

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// Transport suite, iWARP only: `dat` calls a peer made of bytes, one that follows
+// the RFCs and one that does not. May include: raw_peer.h.
+#include "raw_peer.h"
+
+using namespace dat::test;
+
+// ---- raw responders ------------------------------------------------------
+
+// What a request of `dat` looks like on the wire.
+WIRE_TEST(raw_responder, sees_a_request__that_follows_the_rfcs) {
+    only_dat();
+    Requested peer(transport, pattern(100));
+    cr_assert_eq(peer.request.revision, 2);
+    cr_assert(peer.request.flags & raw::kEnhanced);
+    cr_assert(!(peer.request.flags & (raw::kMarkers | raw::kReject)));
+    cr_assert(!(peer.request.flags & raw::kCrc), "not asked for on loopback");
+    cr_assert(peer.request.flags & raw::kDatRequest);
+    cr_assert(peer.request.data[0] & 0x80, "ready-to-receive is offered");
+    cr_assert(Bytes(peer.request.data.begin() + 4, peer.request.data.end()) == pattern(100));
+}
+
+WIRE_TEST(raw_responder, without_ready_to_receive__connects) {
+    only_dat();
+    Requested peer(transport);
+    peer.socket->write(encode(peer.reply(pattern(30))));
+    cr_assert(wait_event(peer.side, FI_CONNECTED).data == pattern(30));
+    const Bytes out = pattern(20);
+    Op& sent = peer.endpoint.send(out.data(), out.size());
+    const Segment segment = raw::read_segment(*peer.socket);
+    cr_assert(!segment.tagged && segment.opcode == raw::kSend && segment.payload == out);
+    cr_assert(segment.queue == 0 && segment.msn == 1 && segment.offset == 0);
+    wait_op(sent);
+    Bytes in(10);
+    Op& receive = peer.endpoint.recv(in.data(), in.size());
+    peer.socket->write(encode(raw::send(1, {7})));
+    wait_op(receive);
+    cr_assert(receive.ok() && in[0] == 7);
+}
+
+// RFC 6581 9: the initiator sends the ready-to-receive that was chosen, first.
+WIRE_TEST(raw_responder, that_chooses_a_write__gets_it_first) {
+    only_dat();
+    Requested peer(transport);
+    if (!(peer.request.data[2] & 0x80))
+        cr_skip_test("a write is not offered");
+    const auto ird = static_cast<std::uint16_t>(kDepth | raw::kPeerToPeer);
+    const auto ord = static_cast<std::uint16_t>(kDepth | raw::kRtrWrite);
+    peer.socket->write(encode(Mpa{true, raw::kEnhanced, 2, raw::enhanced(ird, ord)}));
+    const Segment ready = raw::read_segment(*peer.socket);
+    cr_assert(ready.tagged && ready.opcode == raw::kWrite && ready.payload.empty());
+    wait_event(peer.side, FI_CONNECTED);
+}
+
+// One that replies before it is prepared for ready-to-receive may miss it. It is sent
+// again, a few times, until either side says something else.
+TRANSPORT_TEST(raw_responder, that_says_nothing__gets_ready_to_receive_again) {
+    only_dat();
+    Requested peer(transport);
+    const auto ird = static_cast<std::uint16_t>(kDepth | raw::kPeerToPeer);
+    const auto ord = static_cast<std::uint16_t>(kDepth | raw::kRtrWrite);
+    peer.socket->write(encode(Mpa{true, raw::kEnhanced, 2, raw::enhanced(ird, ord)}));
+    wait_event(peer.side, FI_CONNECTED);
+    for (int time = 0; time < 2; ++time) {
+        const Segment ready = raw::read_segment(*peer.socket);
+        cr_assert(ready.tagged && ready.opcode == raw::kWrite && ready.payload.empty());
+    }
+    const Bytes out = pattern(10);
+    Op& sent = peer.endpoint.send(out.data(), out.size());
+    Segment next = raw::read_segment(*peer.socket);
+    while (next.opcode == raw::kWrite)
+        next = raw::read_segment(*peer.socket);
+    cr_assert(next.opcode == raw::kSend && next.payload == out);
+    wait_op(sent);
+    peer.socket->require_silent();
+}
+
+// siw copies the flags of the request into its reply: that is no announcement.
+WIRE_TEST(raw_responder, that_copies_the_flags__is_not_taken_for_dat) {
+    only_dat();
+    Requested peer(transport);
+    Mpa reply = peer.reply();
+    reply.flags = peer.request.flags;
+    peer.socket->write(encode(reply));
+    wait_event(peer.side, FI_CONNECTED);
+    const Bytes out = pattern(20);
+    Op& sent = peer.endpoint.send_confirmed(out.data(), out.size());
+    wait_op(sent); // U-61: completion is local
+    cr_assert(sent.ok());
+    cr_assert(raw::read_segment(*peer.socket).payload == out);
+    peer.socket->require_silent();
+}
+
+// A responder of revision 1: taken as it is, or the attempt is refused; not a hang.
+WIRE_TEST(raw_responder, of_revision_1__ends_the_attempt_one_way) {
+    only_dat();
+    Requested peer(transport);
+    peer.socket->write(encode(Mpa{true, 0, 1, pattern(10)}));
+    cr_assert(wait_until([&] { return !peer.side.events().empty(); }));
+    if (peer.side.events().front().type == FI_CONNECTED)
+        cr_assert(wait_event(peer.side, FI_CONNECTED).data == pattern(10));
+    else
+        wait_error(peer.side, FI_ECONNREFUSED);
+    settle(20);
+    cr_assert(peer.side.events().empty());
+}
+
+WIRE_TEST(raw_responder, that_rejects__delivers_its_data) {
+    only_dat();
+    Requested peer(transport);
+    Mpa reply = peer.reply(pattern(30));
+    reply.flags |= raw::kReject;
+    peer.socket->write(encode(reply));
+    const Event refused = wait_error(peer.side, FI_ECONNREFUSED);
+    cr_assert(refused.data == pattern(30), "%zu bytes", refused.data.size());
+    require_end(peer.endpoint, FI_DAT_END_PEER_REJECTED);
+    peer.socket->wait_end();
+}
+
+// TMO-2: the timer runs until the reply is there.
+WIRE_TEST(raw_responder, that_never_answers__times_out) {
+    only_dat();
+    Requested peer(transport, {}, 200'000);
+    const Event event = wait_error(peer.side, FI_ETIMEDOUT);
+    cr_assert_eq(event.fid, peer.endpoint.fid());
+    require_end(peer.endpoint, FI_DAT_END_TIMED_OUT);
+    peer.socket->wait_end();
+}
+
+// U-65: the limit is for the rest of a reply once begun.
+WIRE_TEST(raw_responder, that_stops_half_way_through_its_reply__fails_at_the_limit) {
+    only_dat();
+    handshake_limit_of_1_s();
+    Requested peer(transport);
+    Bytes reply = encode(peer.reply(pattern(30)));
+    reply.resize(reply.size() / 2);
+    peer.socket->write(reply);
+    cr_assert(wait_until([&] { return !peer.side.events().empty(); }));
+    cr_assert(peer.side.events().front().type == kErrorEvent);
+    cr_assert_eq(peer.endpoint.status().state, FI_DAT_DISCONNECTED);
+    cr_assert_eq(peer.endpoint.status().reason, FI_DAT_REASON_HANDSHAKE_LIMIT);
+    peer.socket->wait_end();
+    settle(20);
+    cr_assert_eq(peer.side.events().size(), 1);
+}
+
+WIRE_TEST(raw_responder, that_trickles_its_reply__connects) {
+    only_dat();
+    Requested peer(transport);
+    peer.socket->trickle(encode(peer.reply(pattern(30))));
+    cr_assert(wait_event(peer.side, FI_CONNECTED).data == pattern(30));
+}
+
+WIRE_TEST(raw_bad_reply, garbage__is_refused) {
+    only_dat();
+    Requested peer(transport);
+    peer.socket->write(Bytes(64, 'x'));
+    require_refused(peer, FI_DAT_REASON_PROTOCOL);
+    peer.socket->wait_end();
+}
+
+WIRE_TEST(raw_bad_reply, demanding_markers__is_refused) {
+    only_dat();
+    Requested peer(transport);
+    Mpa reply = peer.reply();
+    reply.flags |= raw::kMarkers;
+    peer.socket->write(encode(reply));
+    require_refused(peer, FI_DAT_REASON_PROTOCOL);
+}
+
+WIRE_TEST(raw_bad_reply, request_key__is_refused) {
+    only_dat();
+    Requested peer(transport);
+    Mpa reply = peer.reply();
+    reply.reply = false;
+    peer.socket->write(encode(reply));
+    require_refused(peer, FI_DAT_REASON_PROTOCOL);
+}
+
+WIRE_TEST(raw_bad_reply, more_private_data_than_mpa_allows__is_refused) {
+    only_dat();
+    Requested peer(transport);
+    peer.socket->write(encode(Mpa{true, 0, 1, Bytes(60'000)}));
+    require_refused(peer, FI_DAT_REASON_PROTOCOL);
+}
+
+// EP-42: an end in place of a reply.
+WIRE_TEST(raw_no_reply, closed_instead__is_refused) {
+    only_dat();
+    Requested peer(transport);
+    peer.socket->close();
+    require_refused(peer, FI_DAT_REASON_PEER_CLOSED);
+}
+
+WIRE_TEST(raw_no_reply, reset_instead__is_refused) {
+    only_dat();
+    Requested peer(transport);
+    peer.socket->reset();
+    require_refused(peer, FI_DAT_REASON_PEER_RESET);
+}
+
+WIRE_TEST(raw_no_reply, half_of_it_then_closed__is_refused) {
+    only_dat();
+    Requested peer(transport);
+    Bytes reply = encode(peer.reply(pattern(30)));
+    reply.resize(reply.size() / 2);
+    peer.socket->write(reply);
+    peer.socket->close();
+    wait_error(peer.side, FI_ECONNREFUSED);
+    require_end(peer.endpoint, FI_DAT_END_NON_PEER_REJECTED);
+    settle(20);
+    cr_assert(peer.side.events().empty());
+}
