@@ -107,7 +107,7 @@ all_steps() {
     run_step 600 packages 'Debian packages' || return 1
     run_step 120 distribution 'distribution: autoreconf, make dist' || return 1
     run_step 900 release 'release build, g++' || return 1
-    run_step 900 release_check 'release: make check'
+    run_step 1140 release_check 'release: make check'
     run_step 60 install 'make install, and what it installed'
     if [ -f "$work/prefix/lib/libfabric/libdat-fi.so" ]; then
         run_step 180 pingpong 'fi_pingpong, two processes, all sizes'
@@ -122,7 +122,7 @@ all_steps() {
     fi
     run_step 1000 guest 'guest with software RDMA devices'
     run_step 900 sanitized 'ASan and UBSan build, clang' &&
-        run_step 900 sanitized_check 'ASan and UBSan: make check'
+        run_step 1140 sanitized_check 'ASan and UBSan: make check'
     run_step 300 fuzzing 'fuzzing, short'
     run_step 900 thread_sanitizer 'ThreadSanitizer: build and plain programs'
     run_step 900 distcheck 'make distcheck'

@@ -93,7 +93,7 @@ make_check() { # folder make-arguments...
     local folder=$1 status=0
     shift
     cd "$folder" || return 1
-    timeout -k 10 840 make -j"$jobs" -k check VERBOSE=1 "$@" || status=1
+    timeout -k 10 1080 make -j"$jobs" -k check VERBOSE=1 "$@" || status=1
     if [ -z "$(find . -name '*.trs')" ]; then
         echo 'no test was run'
         return 1

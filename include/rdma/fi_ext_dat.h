@@ -16,7 +16,8 @@
  * Unless a comment says otherwise a call does not block, may be made from
  * any thread that the domain's threading level allows, returns 0 or a
  * negative FI_E* value, and changes nothing where it fails. Calls on a fabric
- * or on a passive endpoint may be made from any thread.
+ * or on a passive endpoint may be made from any thread. With FI_HOOK a program
+ * has objects of libfabric around those of `dat`: they are refused, -FI_EINVAL.
  *
  * Clauses (EP-.., DISC-.., U-..) are those of the DAT semantics that this
  * provider implements; fi_dat(7) explains them.

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #
 # The module exports fi_prov_ini alone, and is linked to libfabric: without that
-# it would get the oldest version of each libfabric function. libdat and libdat2 export what
+# it would get the oldest version of each libfabric function; it needs none that came after
+# 1.17. libdat and libdat2 export what
 # their version scripts name and nothing else, all of it as SUNW_1.1 or DAT_2.0, under the
 # soname that programs were linked to, and need no libfabric.
 # Usage: symbols.sh [MODULE [FOLDER OF THE LIBRARIES]]; by default those that were built.
@@ -22,7 +23,16 @@ if ! readelf -d "$module" | grep -q 'NEEDED.*\[libfabric\.so\.'; then
     echo "$module is not linked to libfabric"
     exit 1
 fi
-echo "$module exports fi_prov_ini alone, and is linked to libfabric"
+# One binary for libfabric 1.17 and later: nothing newer than 1.17 has, and nothing that
+# libfabric keeps to itself.
+newer=$(nm -D --undefined-only "$module" | awk '{print $NF}' |
+    awk -F@ '/@FABRIC_/ {v = $NF; sub(/.*_1\./, "", v); if (v + 0 > 6) print} /^ofi_/ {print}')
+if [ -n "$newer" ]; then
+    echo "$module needs what libfabric 1.17 does not offer:"
+    echo "$newer"
+    exit 1
+fi
+echo "$module exports fi_prov_ini alone, is linked to libfabric, and needs none newer than 1.17"
 
 check_library() { # soname version map
     local library=$libraries/$1 version=$2 map=$3 wanted exported

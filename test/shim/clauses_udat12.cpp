@@ -3,8 +3,10 @@
 // What uDAPL 1.2 has otherwise than 2.0. ABI-... are the sections of its binary interface.
 #include "pair.h"
 
+#include <cstdlib>
 #include <string>
 #include <sys/mman.h>
+#include <unistd.h>
 #include <vector>
 
 using namespace dat::test;
@@ -288,4 +290,43 @@ Test(shim_udat12, attributes__are_those_of_1_2) {
     DAT_SRQ_PARAM param;
     EXPECT_OK(dat_srq_query(srq, DAT_SRQ_FIELD_ALL, &param));
     cr_assert_eq(param.srq_state, DAT_SRQ_STATE_OPERATIONAL);
+}
+
+// REG-1, IA-4, IA-6: a file as Solaris has it.
+Test(shim_udat12, a_conf_of_solaris__names_adapters) {
+    char path[] = "/tmp/dat-conf-XXXXXX";
+    const int fd = mkstemp(path);
+    cr_assert_geq(fd, 0);
+    constexpr char kText[] =
+        "# entries that datadm wrote\n"
+        "ibd0 u1.2 nonthreadsafe default udapl_tavor.so.1 SUNW.1.0 \"lo 0\" "
+        "\"driver_name=tavor\"\n"
+        "lo-1 u1.2 nonthreadsafe default udapl_tavor.so.1 SUNW.1.0 \" \" \"driver_name=tavor\"\n"
+        "both u1.2 threadsafe default udapl_tavor.so.1 SUNW.1.0 \"lo 0\" \"\"\n"
+        "newer u2.0 nonthreadsafe default libdaplofa.so.2 dapl.2.0 \"lo 0\" \"\"\n";
+    cr_assert_eq(write(fd, kText, sizeof kText - 1), static_cast<ssize_t>(sizeof kText - 1));
+    close(fd);
+    setenv("DAT_OVERRIDE", path, 1);
+    const auto open = [](std::string name, DAT_UINT32 minor, DAT_BOOLEAN safe) {
+        DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
+        DAT_IA_HANDLE ia;
+        const DAT_RETURN code = dat_ia_openv(name.data(), 8, &async, &ia, 1, minor, safe);
+        if (code == DAT_SUCCESS) {
+            EXPECT_OK(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
+        }
+        return code;
+    };
+    const auto not_found = [](DAT_RETURN_SUBTYPE why) {
+        return DAT_CLASS_ERROR | DAT_PROVIDER_NOT_FOUND | static_cast<DAT_RETURN>(why);
+    };
+    EXPECT_OK(open("ibd0", 2, DAT_FALSE));
+    EXPECT_OK(open("RO_AWARE_ibd0", 2, DAT_FALSE));
+    EXPECT_OK(open("ibd0", 1, DAT_FALSE)); // an older program
+    EXPECT_OK(open("lo-1", 2, DAT_FALSE)); // the name has an interface in it
+    EXPECT_OK(open("both", 2, DAT_TRUE));
+    cr_assert_eq(open("ibd0", 3, DAT_FALSE), not_found(DAT_MINOR_NOT_FOUND));
+    cr_assert_eq(open("ibd0", 2, DAT_TRUE), not_found(DAT_THREAD_SAFETY_NOT_FOUND));
+    cr_assert_eq(open("newer", 2, DAT_FALSE), not_found(DAT_NAME_NOT_REGISTERED));
+    cr_assert_eq(open("RO_AWARE_", 2, DAT_FALSE), not_found(DAT_NAME_NOT_REGISTERED));
+    unlink(path);
 }

@@ -5,7 +5,9 @@
 
 #include <dat2/dat_ib_extensions.h>
 
+#include <memory>
 #include <poll.h>
+#include <vector>
 
 using namespace dat::test;
 
@@ -102,6 +104,47 @@ Test(shim_cno, a_descriptor__is_readable_while_there_is_something) {
     EXPECT_OK(dat_cno_query(cno, DAT_CNO_FIELD_ALL, &param));
     cr_assert_eq(param.proxy_type, DAT_PROXY_TYPE_FD);
     cr_assert_eq(param.proxy.fd, fd);
+}
+
+// CNO-9, EVD-30: of 300 dispatchers, and of a service point that came later; not of what is
+// disabled.
+Test(shim_cno, a_descriptor__tells_of_many_and_of_streams_that_come_later) {
+    Adapter adapter;
+    DAT_CNO_HANDLE cno;
+    DAT_FD fd = -1;
+    EXPECT_OK(dat_cno_fd_create(adapter.ia, &fd, &cno));
+    std::vector<std::unique_ptr<Side>> sides;
+    while (sides.size() < 100) {
+        sides.push_back(std::make_unique<Side>(adapter));
+        for (const DAT_EVD_HANDLE evd :
+             {sides.back()->recv, sides.back()->request, sides.back()->conn}) {
+            EXPECT_OK(dat_evd_modify_cno(evd, cno));
+        }
+    }
+    const DAT_EVD_HANDLE requests = adapter.evd(DAT_EVD_CR_FLAG, 8, cno);
+    DAT_EVD_HANDLE hint;
+    EXPECT_TYPE(dat_cno_trigger(cno, &hint), DAT_QUEUE_EMPTY);
+    pollfd p{fd, POLLIN, 0};
+    const auto triggered = [&] {
+        do {
+            cr_assert_eq(poll(&p, 1, 60000), 1);
+        } while (dat_cno_trigger(cno, &hint) != DAT_SUCCESS);
+        return hint;
+    };
+    DAT_CONN_QUAL qualifier;
+    DAT_PSP_HANDLE psp;
+    EXPECT_OK(dat_psp_create_any(adapter.ia, &qualifier, requests, DAT_PSP_CONSUMER_FLAG, &psp));
+    EXPECT_OK(sides.front()->connect(qualifier));
+    cr_assert_eq(triggered(), requests);
+    DAT_EVENT event;
+    EXPECT_OK(dat_evd_dequeue(requests, &event));
+    EXPECT_OK(dat_evd_disable(sides.back()->conn));
+    EXPECT_OK(dat_cr_accept(event.event_data.cr_arrival_event_data.cr_handle, sides.back()->ep, 0,
+                            nullptr));
+    cr_assert_eq(triggered(), sides.front()->conn);
+    EXPECT_OK(dat_evd_dequeue(sides.front()->conn, &event));
+    expect(sides.back()->conn, DAT_CONNECTION_EVENT_ESTABLISHED);
+    EXPECT_TYPE(dat_cno_trigger(cno, &hint), DAT_QUEUE_EMPTY);
 }
 
 // V2-1

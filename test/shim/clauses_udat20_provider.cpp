@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // What a registry calls in a provider of uDAPL 2.0, here with the registry of the same library;
-// under a genuine one see genuine_test.sh.
+// under a genuine one see programs.sh.
 #include "pair.h"
 
 #include <algorithm>

@@ -15,7 +15,7 @@
 #                            where this runs, on the genuine one; which device is in
 #                            NAMESPACE says which is which. ADDRESS is the server's.
 #
-# DAT_PROGRAM_LIMIT   seconds that one program may take (20)
+# DAT_PROGRAM_LIMIT   seconds that one program may take (60)
 set -u
 
 where=${1:-host}
@@ -23,7 +23,7 @@ library=${DAT_BUILDDIR:-.}/.libs
 tag=${DAT_TEST_TAG:-dat}
 here=$tag-$$-p
 there=$tag-$$-q
-limit=${DAT_PROGRAM_LIMIT:-20}
+limit=${DAT_PROGRAM_LIMIT:-60}
 passed=0
 failed=0
 work=$(mktemp -d) || exit 1
@@ -240,7 +240,20 @@ ends() {
 under_genuine() {
     echo "dat-lo u2.0 nonthreadsafe default $(realpath "$library")/libdat2.so.2 dat.2.0 \"lo 0\" \"\"" \
         >"$work/dat.conf"
-    adapter=dat-lo DAT_OVERRIDE=$work/dat.conf LD_LIBRARY_PATH='' dtest_with -b 4096
+    local adapter=dat-lo
+    local -x DAT_OVERRIDE=$work/dat.conf LD_LIBRARY_PATH=
+    echo 'under a genuine libdat2:'
+    dtest_with -b 4096
+    dtest_with -b 4096 -t
+    pair_with 'IB extension test - immed/atomic test PASSED' 15828 dtestx
+    pair_with 'DAPL Connection Test Complete' 15828 dtestcm -c 20
+    pair_with 'DAPL RC SRQ Test Complete' 45248 dtestsrq -c 4 -B 10
+    start_server dapltest -T S -D "$adapter"
+    wait_for_text "$work/server" 'Service Point Ready'
+    transactions -t 2 -w 2 -i 20 client SR 256 server SR 256
+    run_client dapltest -T Q -s $address -D "$adapter"
+    end_server
+    verdict 'dapltest -T Q' $?
 }
 
 dtest_flags() {

@@ -77,6 +77,35 @@ Test(ofi_ext, each_class_of_object__has_its_table_without_a_hole) {
     require_only<fi_dat_ops_srx>(&srx->fid, FI_DAT_SRX_OPS);
 }
 
+// FI_HOOK gives a program objects around ours: none of their memory is taken for ours.
+Test(ofi_ext, objects_of_others__are_refused) {
+    const Info info = loopback_info();
+    const auto fabric = open<fid_fabric>(
+        [&](fid_fabric** f) { return open_fabric(info->fabric_attr, f, nullptr); });
+    const auto pep = open<fid_pep>(
+        [&](fid_pep** f) { return fi_passive_ep(fabric.get(), info.get(), f, nullptr); });
+    const auto domain = open<fid_domain>(
+        [&](fid_domain** f) { return fi_domain(fabric.get(), info.get(), f, nullptr); });
+    const auto ep =
+        open<fid_ep>([&](fid_ep** f) { return fi_endpoint(domain.get(), info.get(), f, nullptr); });
+    fi_ops ops = *ep->fid.ops;
+    ops.tostr = nullptr;
+    fid_ep around{};
+    around.fid.fclass = FI_CLASS_EP;
+    around.fid.ops = &ops;
+    fi_dat_ep_status status;
+    cr_assert_eq(dat_ep_ops.status(&around, &status), -FI_EINVAL);
+    cr_assert_eq(dat_ep_ops.reset(&around), -FI_EINVAL);
+    cr_assert_eq(dat_ep_ops.disconnect(&around, FI_DAT_ABRUPT), -FI_EINVAL);
+    cr_assert_eq(dat_ep_ops.dup_connect(ep.get(), &around, nullptr, 0), -FI_EINVAL);
+    cr_assert_eq(dat_pep_ops.reserve(pep.get(), &around), -FI_EINVAL);
+    // A table from before the slot that tells them apart.
+    ops = *ep->fid.ops;
+    ops.size = offsetof(fi_ops, tostr);
+    cr_assert_eq(dat_ep_ops.reset(&around), -FI_EINVAL);
+    cr_assert_eq(dat_ep_ops.status(ep.get(), &status), 0);
+}
+
 // PZ-1: fi_getinfo() carries the keys that the program names, and says no to longer ones.
 Test(ofi_ext, auth_keys_in_hints__are_carried_to_the_info) {
     std::uint8_t key[FI_DAT_MAX_AUTH_KEY + 1] = {1, 2, 3};

@@ -18,19 +18,30 @@ namespace {
 
 constinit std::mutex g_mutex;
 
-// What dat.conf said of a name: its device. Guarded by g_mutex.
-std::map<std::string, std::string>& devices() {
-    static auto& map = *new std::map<std::string, std::string>;
-    return map;
+// A name of dat.conf: what it said of its device, and its table, which tells a registry the
+// name when the IA is closed. Neither moves nor goes: handles lead to the table.
+struct Entered {
+    std::string device; // empty: that of the name
+    DAT_PROVIDER table;
+};
+
+// Guarded by g_mutex. Throws std::bad_alloc.
+Entered& entered(const std::string& name) {
+    static auto& map = *new std::map<std::string, Entered>;
+    const auto [at, is_new] = map.try_emplace(name);
+    if (is_new) {
+        at->second.table = provider_table;
+        at->second.table.device_name = at->first.c_str();
+    }
+    return at->second;
 }
 
-// `device` is empty: that of the name.
-Return open_as_provider(const std::string& name, const std::string& device, DAT_COUNT qlen,
-                        DAT_EVD_HANDLE* async, DAT_IA_HANDLE* ia) {
+Return open_as_provider(const std::string& name, const std::string& device, const void* table,
+                        DAT_COUNT qlen, DAT_EVD_HANDLE* async, DAT_IA_HANDLE* ia) {
     Ia::Opening opening;
     opening.name = name;
     opening.device = device;
-    opening.dispatch = &provider_table;
+    opening.dispatch = table;
     opening.async_length = qlen;
     if (const Return rc = read_async(*async, opening)) {
         return rc;
@@ -51,11 +62,14 @@ DAT_RETURN ia_open(const DAT_NAME_PTR name, DAT_COUNT qlen, DAT_EVD_HANDLE* asyn
             return bad_argument(!name ? 1 : !async ? 3 : 4);
         }
         std::string device;
+        const void* table = nullptr;
         {
             const std::lock_guard lock(g_mutex);
-            device = devices()[name];
+            const Entered& known = entered(name);
+            device = known.device;
+            table = &known.table;
         }
-        return open_as_provider(name, device, qlen, async, ia);
+        return open_as_provider(name, device, table, qlen, async, ia);
     });
 }
 
@@ -169,20 +183,31 @@ extern "C" {
 
 // REG-2. `instance_data`: the parameters in dat.conf.
 void dat_provider_init(const DAT_PROVIDER_INFO* provider_info, const char* instance_data) {
+    const DAT_PROVIDER* table = nullptr;
     answer([&] {
         const std::lock_guard lock(g_mutex);
-        devices()[provider_info->ia_name] =
-            dat::shim::device_of(instance_data ? instance_data : "");
+        Entered& known = entered(provider_info->ia_name);
+        known.device = dat::shim::device_of(instance_data ? instance_data : "");
+        table = &known.table;
         return dat::shim::kSuccess;
     });
-    registry_call("dat_registry_add_provider", dat_registry_add_provider)(&provider_table,
-                                                                          provider_info);
+    if (table) {
+        registry_call("dat_registry_add_provider", dat_registry_add_provider)(table, provider_info);
+    }
 }
 
 // REG-3
 void dat_provider_fini(const DAT_PROVIDER_INFO* provider_info) {
-    registry_call("dat_registry_remove_provider", dat_registry_remove_provider)(&provider_table,
-                                                                                provider_info);
+    const DAT_PROVIDER* table = nullptr;
+    answer([&] {
+        const std::lock_guard lock(g_mutex);
+        table = &entered(provider_info->ia_name).table;
+        return dat::shim::kSuccess;
+    });
+    if (table) {
+        registry_call("dat_registry_remove_provider", dat_registry_remove_provider)(table,
+                                                                                    provider_info);
+    }
 }
 
 } // extern "C"

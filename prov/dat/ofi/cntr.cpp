@@ -7,6 +7,7 @@
 #include "ofi/errors.h"
 #include "ofi/no_op.h"
 #include "ofi/sleeper.h"
+#include "ofi/versions.h"
 
 #include <algorithm>
 #include <chrono>
@@ -202,14 +203,16 @@ int open_cntr(fid_domain* domain, fi_cntr_attr* attr, fid_cntr** cntr, void* con
     fi_cntr_attr defaults{};
     defaults.wait_obj = FI_WAIT_UNSPEC;
     const fi_cntr_attr& asked = attr ? *attr : defaults;
-    if (asked.events != FI_CNTR_EVENTS_COMP || asked.flags != 0 ||
-        (asked.wait_obj != FI_WAIT_NONE && asked.wait_obj != FI_WAIT_UNSPEC &&
-         asked.wait_obj != FI_WAIT_FD)) {
+    const std::uint32_t events = number_of(asked.events);
+    const std::uint32_t wait_object = number_of(asked.wait_obj);
+    if (events != FI_CNTR_EVENTS_COMP || asked.flags != 0 ||
+        (wait_object != FI_WAIT_NONE && wait_object != FI_WAIT_UNSPEC &&
+         wait_object != FI_WAIT_FD)) {
         DAT_WARN(domain,
-                 "fi_cntr_open(): events = %d, wait_obj = %d, flags = 0x%llx; "
+                 "fi_cntr_open(): events = %u, wait_obj = %u, flags = 0x%llx; "
                  "FI_CNTR_EVENTS_COMP, FI_WAIT_NONE, FI_WAIT_UNSPEC and FI_WAIT_FD, and no flags "
                  "are offered",
-                 asked.events, asked.wait_obj, static_cast<unsigned long long>(asked.flags));
+                 events, wait_object, static_cast<unsigned long long>(asked.flags));
         return -FI_ENOSYS;
     }
     return no_throw([&] {

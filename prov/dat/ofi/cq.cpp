@@ -8,6 +8,7 @@
 #include "ofi/no_op.h"
 #include "ofi/queue_ops.h"
 #include "ofi/sleeper.h"
+#include "ofi/versions.h"
 
 #include <algorithm>
 #include <chrono>
@@ -279,7 +280,7 @@ fi_ops g_fid_ops = {
     .ops_set = DAT_NOT_OFFERED(fi_ops, ops_set),
 };
 
-fi_ops_cq* ops_for(fi_cq_format format) {
+fi_ops_cq* ops_for(std::uint32_t format) {
     switch (format) {
     case FI_CQ_FORMAT_UNSPEC:
     case FI_CQ_FORMAT_CONTEXT:
@@ -295,19 +296,25 @@ fi_ops_cq* ops_for(fi_cq_format format) {
 }
 
 bool attributes_offered(const fi_cq_attr& attr) {
-    if (!ops_for(attr.format)) {
+    if (!ops_for(number_of(attr.format))) {
         DAT_WARN(cq,
-                 "fi_cq_open(): format = %d; FI_CQ_FORMAT_CONTEXT, _MSG, _DATA and _TAGGED are "
+                 "fi_cq_open(): format = %u; FI_CQ_FORMAT_CONTEXT, _MSG, _DATA and _TAGGED are "
                  "offered",
-                 attr.format);
+                 number_of(attr.format));
         return false;
     }
-    if (attr.wait_obj != FI_WAIT_NONE && attr.wait_obj != FI_WAIT_UNSPEC &&
-        attr.wait_obj != FI_WAIT_FD) {
+    const std::uint32_t wait = number_of(attr.wait_obj);
+    if (wait != FI_WAIT_NONE && wait != FI_WAIT_UNSPEC && wait != FI_WAIT_FD) {
         DAT_WARN(cq,
-                 "fi_cq_open(): wait_obj = %d; FI_WAIT_NONE, FI_WAIT_UNSPEC and FI_WAIT_FD are "
+                 "fi_cq_open(): wait_obj = %u; FI_WAIT_NONE, FI_WAIT_UNSPEC and FI_WAIT_FD are "
                  "offered",
-                 attr.wait_obj);
+                 wait);
+        return false;
+    }
+    // FI_AFFINITY is a wish. Others change what a queue is, FI_PEER for one.
+    if ((attr.flags & ~std::uint64_t{FI_AFFINITY}) != 0) {
+        DAT_WARN(cq, "fi_cq_open(): flags = 0x%llx; only FI_AFFINITY is offered",
+                 static_cast<unsigned long long>(attr.flags));
         return false;
     }
     return true;
@@ -333,7 +340,7 @@ int open_cq(fid_domain* domain, fi_cq_attr* attr, fid_cq** cq, void* context) {
             return rc;
         }
         made->fid.ops = &g_fid_ops;
-        made->ops = ops_for(asked.format);
+        made->ops = ops_for(number_of(asked.format));
         *cq = made.release();
         return 0;
     });

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "ofi/ep.h"
 #include "ofi/errors.h"
+#include "ofi/ours.h"
 
 #include <algorithm>
 #include <cstring>
@@ -184,17 +185,17 @@ fi_dat_ep_status Endpoint::status() {
 
 fi_dat_ops_ep dat_ep_ops = {
     .size = sizeof(fi_dat_ops_ep),
-    .status = status,
-    .disconnect = disconnect,
-    .reset = reset,
-    .take_request = take_request,
-    .set_connect_timeout = set_connect_timeout,
-    .dup_connect = dup_connect,
-    .modify = modify,
-    .bind_window = bind_window,
-    .recv_query = recv_query,
-    .set_watermark = set_watermark,
-    .set_patience = set_patience,
+    .status = OfOurs<status>::call,
+    .disconnect = OfOurs<disconnect>::call,
+    .reset = OfOurs<reset>::call,
+    .take_request = OfOurs<take_request>::call,
+    .set_connect_timeout = OfOurs<set_connect_timeout>::call,
+    .dup_connect = OfOurs<dup_connect>::call,
+    .modify = OfOurs<modify>::call,
+    .bind_window = OfOurs<bind_window>::call,
+    .recv_query = OfOurs<recv_query>::call,
+    .set_watermark = OfOurs<set_watermark>::call,
+    .set_patience = OfOurs<set_patience>::call,
 };
 
 } // namespace dat::ofi

@@ -7,6 +7,7 @@
 #include "ofi/ep.h"
 #include "ofi/errors.h"
 #include "ofi/fabric.h"
+#include "ofi/ours.h"
 #include "ofi/pep.h"
 
 namespace dat::ofi {
@@ -99,16 +100,16 @@ int provide(fid_pep* pep, fid_domain* domain, const fi_info* info) {
 
 fi_dat_ops_fabric dat_fabric_ops = {
     .size = sizeof(fi_dat_ops_fabric),
-    .reject = reject,
-    .refuse = refuse,
-    .handoff = handoff,
-    .request_endpoint = request_endpoint,
+    .reject = OfOurs<reject>::call,
+    .refuse = OfOurs<refuse>::call,
+    .handoff = OfOurs<handoff>::call,
+    .request_endpoint = OfOurs<request_endpoint>::call,
 };
 
 fi_dat_ops_pep dat_pep_ops = {
     .size = sizeof(fi_dat_ops_pep),
-    .reserve = reserve,
-    .provide = provide,
+    .reserve = OfOurs<reserve>::call,
+    .provide = OfOurs<provide>::call,
 };
 
 } // namespace dat::ofi

@@ -14,6 +14,7 @@
 #include "ofi/no_op.h"
 #include "ofi/provider.h"
 #include "ofi/srx.h"
+#include "ofi/versions.h"
 #include "ofi/window.h"
 
 #include <cstring>
@@ -23,12 +24,13 @@ namespace dat::ofi {
 namespace {
 
 bool has_progress_thread(const fi_domain_attr& attr) {
-    return attr.data_progress != FI_PROGRESS_MANUAL || attr.control_progress != FI_PROGRESS_MANUAL;
+    return number_of(attr.data_progress) != FI_PROGRESS_MANUAL ||
+           number_of(attr.control_progress) != FI_PROGRESS_MANUAL;
 }
 
 soft::Domain::Options options_for(const fi_domain_attr& attr) {
     soft::Domain::Options options;
-    options.shared = attr.threading != FI_THREAD_DOMAIN;
+    options.shared = number_of(attr.threading) != FI_THREAD_DOMAIN;
     options.progress_thread = has_progress_thread(attr);
     options.settings = parameters().settings;
     return options;
@@ -99,8 +101,8 @@ fi_ops_domain g_domain_ops = {
 
 Domain::Domain(Fabric& fabric, const fi_domain_attr& attr, void* context)
     : fabric_(fabric),
-      virtual_addresses_(attr.mr_mode == FI_MR_BASIC || (attr.mr_mode & FI_MR_VIRT_ADDR) != 0),
-      provider_keys_(attr.mr_mode == FI_MR_BASIC || (attr.mr_mode & FI_MR_PROV_KEY) != 0),
+      virtual_addresses_(attr.mr_mode == kMrBasic || (attr.mr_mode & FI_MR_VIRT_ADDR) != 0),
+      provider_keys_(attr.mr_mode == kMrBasic || (attr.mr_mode & FI_MR_PROV_KEY) != 0),
       progress_thread_(has_progress_thread(attr)), zone_(std::make_shared<const Zone>()),
       offering_(soft_offering()), soft_(options_for(attr)) {
     fid.fclass = FI_CLASS_DOMAIN;

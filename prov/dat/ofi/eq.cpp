@@ -8,6 +8,7 @@
 #include "ofi/fabric.h"
 #include "ofi/no_op.h"
 #include "ofi/queue_ops.h"
+#include "ofi/versions.h"
 
 #include <algorithm>
 #include <chrono>
@@ -362,7 +363,7 @@ fi_ops_eq g_eq_ops = {
     .strerror = strerror,
 };
 
-bool wait_object_offered(fi_wait_obj object) {
+bool wait_object_offered(std::uint32_t object) {
     return object == FI_WAIT_NONE || object == FI_WAIT_UNSPEC || object == FI_WAIT_FD;
 }
 
@@ -372,11 +373,11 @@ int open_eq(fid_fabric* fabric, fi_eq_attr* attr, fid_eq** eq, void* context) {
     fi_eq_attr defaults{};
     defaults.wait_obj = FI_WAIT_UNSPEC;
     const fi_eq_attr& asked = attr ? *attr : defaults;
-    if (!wait_object_offered(asked.wait_obj)) {
+    if (!wait_object_offered(number_of(asked.wait_obj))) {
         DAT_WARN(eq,
-                 "fi_eq_open(): wait_obj = %d; FI_WAIT_NONE, FI_WAIT_UNSPEC and FI_WAIT_FD are "
+                 "fi_eq_open(): wait_obj = %u; FI_WAIT_NONE, FI_WAIT_UNSPEC and FI_WAIT_FD are "
                  "offered",
-                 asked.wait_obj);
+                 number_of(asked.wait_obj));
         return -FI_ENOSYS;
     }
     return no_throw([&] {

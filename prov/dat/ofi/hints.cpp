@@ -4,6 +4,7 @@
 // May include: ofi, libfabric.
 #include "ofi/info.h"
 #include "ofi/provider.h"
+#include "ofi/versions.h"
 #include "soft/endpoint.h"
 
 #include <rdma/fi_ext_dat.h>
@@ -32,17 +33,13 @@ constexpr std::uint64_t kRmaDirections = FI_READ | FI_WRITE | FI_REMOTE_READ | F
 constexpr std::uint64_t kMessageOrder =
     FI_ORDER_RAR | FI_ORDER_RMA_RAR | FI_ORDER_RAW | FI_ORDER_RMA_RAW | FI_ORDER_RAS |
     FI_ORDER_WAW | FI_ORDER_RMA_WAW | FI_ORDER_WAS | FI_ORDER_SAW | FI_ORDER_SAS;
-constexpr std::uint64_t kCompletionOrder = FI_ORDER_STRICT;
+constexpr std::uint64_t kCompletionOrder = kOrderStrict;
 
 constexpr std::size_t kEndpoints = 1U << 15;
 constexpr std::size_t kQueues = 1U << 16;
 constexpr std::size_t kDataSize = sizeof(std::uint32_t); // of remote CQ data
 constexpr std::size_t kRegions = 1U << 24;
 constexpr std::size_t kReserved = 2; // of a device's queue, for the provider itself
-// Modes of registration that a provider of API 1.5 knows; the values 1 and 2 stand
-// for whole sets of modes.
-constexpr int kBasic = FI_MR_BASIC;
-constexpr int kScalable = FI_MR_SCALABLE;
 
 bool before_1_5(std::uint32_t version) { return FI_VERSION_LT(version, FI_VERSION(1, 5)); }
 
@@ -83,7 +80,7 @@ class Comparison {
 };
 
 bool check_endpoint(const fi_ep_attr& ep, std::uint64_t caps, const Offering& o, Comparison& c) {
-    if (ep.type != FI_EP_UNSPEC && ep.type != FI_EP_MSG) {
+    if (number_of(ep.type) != FI_EP_UNSPEC && number_of(ep.type) != FI_EP_MSG) {
         return c.refuse_routine("ep_attr->type: only FI_EP_MSG is offered (ofi_rxm makes "
                                 "FI_EP_RDM of it)");
     }
@@ -129,7 +126,7 @@ bool check_rx(const fi_rx_attr& rx, const Offering& o, Comparison& c) {
     return c.within("rx_attr->caps", rx.caps, o.caps, FI_TYPE_CAPS) &&
            c.within("rx_attr->op_flags", rx.op_flags, rx_op_flags(o), FI_TYPE_OP_FLAGS) &&
            c.within("rx_attr->msg_order", rx.msg_order, kMessageOrder, FI_TYPE_MSG_ORDER) &&
-           c.within("rx_attr->comp_order", rx.comp_order, kCompletionOrder | FI_ORDER_DATA,
+           c.within("rx_attr->comp_order", rx.comp_order, kCompletionOrder | kOrderData,
                     FI_TYPE_MSG_ORDER) &&
            c.at_most("rx_attr->total_buffered_recv", rx.total_buffered_recv, 0) &&
            c.at_most("rx_attr->size", rx.size, o.queue_size) &&
@@ -138,9 +135,9 @@ bool check_rx(const fi_rx_attr& rx, const Offering& o, Comparison& c) {
 
 // No mode is required but of a device, so any set of them agrees, as long as it is one.
 bool check_mr_mode(int mode, std::uint32_t version, Comparison& c) {
-    const bool lone = mode == kBasic || mode == kScalable;
-    if (before_1_5(version) ? mode != FI_MR_UNSPEC && !lone
-                            : (mode & (kBasic | kScalable)) != 0 && !lone) {
+    const bool lone = mode == kMrBasic || mode == kMrScalable;
+    if (before_1_5(version) ? mode != kMrUnspecified && !lone
+                            : (mode & (kMrBasic | kMrScalable)) != 0 && !lone) {
         return c.refuse("domain_attr->mr_mode = 0x%x: FI_MR_BASIC and FI_MR_SCALABLE do not mix "
                         "with other modes%s",
                         static_cast<unsigned>(mode),
@@ -157,14 +154,16 @@ int required_mode(std::uint64_t caps, const Offering& o) {
 bool check_domain(const fi_domain_attr& domain, std::uint64_t caps, std::uint32_t version,
                   const Offering& o, Comparison& c) {
     const int required = required_mode(caps, o);
-    if (required != 0 && domain.mr_mode != kBasic && (required & ~domain.mr_mode) != 0) {
+    if (required != 0 && domain.mr_mode != kMrBasic && (required & ~domain.mr_mode) != 0) {
         return c.refuse("domain_attr->mr_mode = 0x%x: a device needs FI_MR_VIRT_ADDR, "
                         "FI_MR_ALLOCATED and FI_MR_PROV_KEY for FI_RMA",
                         static_cast<unsigned>(domain.mr_mode));
     }
-    if (!c.at_most("domain_attr->threading", domain.threading, FI_THREAD_ENDPOINT) ||
-        !c.at_most("domain_attr->control_progress", domain.control_progress, FI_PROGRESS_MANUAL) ||
-        !c.at_most("domain_attr->data_progress", domain.data_progress, FI_PROGRESS_MANUAL) ||
+    if (!c.at_most("domain_attr->threading", number_of(domain.threading), FI_THREAD_ENDPOINT) ||
+        !c.at_most("domain_attr->control_progress", number_of(domain.control_progress),
+                   FI_PROGRESS_MANUAL) ||
+        !c.at_most("domain_attr->data_progress", number_of(domain.data_progress),
+                   FI_PROGRESS_MANUAL) ||
         !c.at_most("domain_attr->cq_data_size", domain.cq_data_size, o.data_size) ||
         !check_mr_mode(domain.mr_mode, version, c)) {
         return false;
@@ -209,13 +208,13 @@ std::uint64_t caps_for(std::uint64_t hints, std::uint64_t offered) {
 // FI_MR_BASIC.
 int mr_mode_for(const fi_domain_attr* hints, std::uint32_t version, int required) {
     const int mode = hints ? hints->mr_mode : 0;
-    if (mode == kBasic || mode == kScalable) {
+    if (mode == kMrBasic || mode == kMrScalable) {
         return mode;
     }
     if (required != 0) {
-        return before_1_5(version) ? kBasic : required;
+        return before_1_5(version) ? kMrBasic : required;
     }
-    return before_1_5(version) ? kScalable : 0;
+    return before_1_5(version) ? kMrScalable : 0;
 }
 
 template <class Value> Value either(Value hint, Value otherwise) {

@@ -7,6 +7,7 @@
 #include "ofi/errors.h"
 #include "ofi/info.h"
 #include "ofi/no_op.h"
+#include "ofi/ours.h"
 #include "ofi/post.h"
 
 #include <memory>
@@ -86,8 +87,8 @@ int set_low_watermark(fid_ep* srx, std::uint32_t count) {
 
 fi_dat_ops_srx g_dat_ops = {
     .size = sizeof(fi_dat_ops_srx),
-    .available = available,
-    .set_low_watermark = set_low_watermark,
+    .available = OfOurs<available>::call,
+    .set_low_watermark = OfOurs<set_low_watermark>::call,
 };
 
 int open_ops(fid_t, const char* name, std::uint64_t flags, void** table, void*) {

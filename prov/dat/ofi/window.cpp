@@ -8,6 +8,7 @@
 #include "ofi/errors.h"
 #include "ofi/mr.h"
 #include "ofi/no_op.h"
+#include "ofi/ours.h"
 #include "ofi/post.h"
 
 #include <cstring>
@@ -178,7 +179,7 @@ int Endpoint::bind_window(const fi_dat_bind& bind, std::uint64_t& key) {
 
 fi_dat_ops_domain dat_domain_ops = {
     .size = sizeof(fi_dat_ops_domain),
-    .window = open_window,
+    .window = OfOurs<open_window>::call,
 };
 
 } // namespace dat::ofi

@@ -87,6 +87,9 @@ void Domain::progress_as_outsider() {
 void Domain::progress_handshakes_as_outsider() {
     const GateOutsider inside(gate_);
     handshakes_.run();
+    if (unattended_.load(std::memory_order_relaxed) && !awake_.empty()) {
+        thread_->yield(); // as in polled_unattended(): a link that begins is awake
+    }
     bury();
 }
 

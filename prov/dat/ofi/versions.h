@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// One binary for libfabric 1.17 and later: what programs and libraries that are newer than
+// the headers may pass. May include: libfabric.
+#ifndef DAT_OFI_VERSIONS_H
+#define DAT_OFI_VERSIONS_H
+
+#include <rdma/fabric.h>
+#include <rdma/fi_eq.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace dat::ofi {
+
+// The number of an enumerator that a program chose. It may be one that these headers do not
+// know, which C++ does not let be read as a value of the enumeration.
+template <class Enumeration> std::uint32_t number_of(const Enumeration& value) {
+    static_assert(sizeof(Enumeration) == sizeof(std::uint32_t));
+    std::uint32_t number;
+    std::memcpy(&number, &value, sizeof number);
+    return number;
+}
+
+// Names that libfabric 2.x has declared obsolete.
+constexpr int kMrUnspecified = 0;
+constexpr int kMrBasic = 1;
+constexpr int kMrScalable = 2;
+constexpr std::uint64_t kOrderStrict = 0x1ff;
+constexpr std::uint64_t kOrderData = std::uint64_t{1} << 16;
+#if FI_MAJOR_VERSION == 1
+static_assert(kMrUnspecified == FI_MR_UNSPEC && kMrBasic == FI_MR_BASIC &&
+              kMrScalable == FI_MR_SCALABLE);
+static_assert(kOrderStrict == FI_ORDER_STRICT && kOrderData == FI_ORDER_DATA);
+#endif
+
+// What each version has of the entry for an error of a completion queue; nothing behind it
+// is written.
+constexpr std::size_t kErrorEntrySize = 80;
+static_assert(offsetof(fi_cq_err_entry, err_data_size) + sizeof(std::size_t) == kErrorEntrySize);
+
+} // namespace dat::ofi
+
+#endif
