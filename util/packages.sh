@@ -14,13 +14,13 @@
 # Nothing is done, and no root is needed, where nothing is missing.
 set -u
 
-build=(autoconf automake g++ libcli11-dev libfabric-dev libfmt-dev libtool make nlohmann-json3-dev
-    pkg-config)
+build=(autoconf automake g++ libcli11-dev libfabric-dev libfmt-dev libibverbs-dev librdmacm-dev
+    libtool make nlohmann-json3-dev pkg-config)
 run=(gcc libfabric-bin libopenmpi-dev openmpi-bin)
 test=(clang-14 clang-format-14 dapl2-utils iproute2 libclang-rt-14-dev libcriterion-dev libdapl-dev
     librapidcheck-dev mandoc procps)
-vm=(busybox-static cpio dapl2-utils gcc-12 ibverbs-providers iproute2 kmod libelf1 libibverbs-dev
-    librdmacm-dev libssl3 qemu-system-x86 rdma-core rdmacm-utils tshark xz-utils)
+vm=(busybox-static cpio dapl2-utils gcc-12 ibverbs-providers iproute2 kmod libelf1 libssl3
+    qemu-system-x86 rdma-core rdmacm-utils tshark xz-utils)
 
 usage() {
     echo "usage: ${0##*/} [--list] build|run|test|vm ..." >&2

@@ -3,8 +3,9 @@
 #
 # A layer of prov/dat includes only itself and what is named after its arrow:
 #   base -> std    core -> base    soft -> core, base
-#   soft/iwarp and other links -> soft, core, base    verbs -> core, base
+#   soft/iwarp and other links -> soft, core, base    verbs -> soft, core, base
 #   soft/shm is offered by the handshake of soft/iwarp, and uses its sockets and codes
+#   verbs uses the addresses of soft/iwarp
 #   ofi -> all of these, and libfabric    plugin.cpp -> all
 # core has no I/O, clock, thread or libfabric.
 #
@@ -37,7 +38,7 @@ allowed() {
     soft) echo soft core base ;;
     soft/iwarp | soft/shm) echo soft/iwarp soft/shm soft core base ;;
     soft/*) echo "$1" soft core base ;;
-    verbs) echo verbs core base ;;
+    verbs) echo verbs soft/iwarp soft core base ;;
     ofi | top) echo "$links" top ofi verbs soft core base ;;
     *) echo unknown ;;
     esac

@@ -24,8 +24,12 @@ constexpr std::array kTransports{
     Transport{"iwarp_ipv6", false, AF_INET6, "::1", FI_PROGRESS_MANUAL},
     Transport{"shm_ipv4", true, AF_INET, "127.0.0.1", FI_PROGRESS_AUTO},
     Transport{"shm_ipv6", true, AF_INET6, "::1", FI_PROGRESS_MANUAL},
+    // The devices of the guest (test/vm/guest.sh).
+    Transport{"rxe", false, AF_INET, "198.51.100.1", FI_PROGRESS_AUTO, true},
+    Transport{"siw", false, AF_INET, "192.0.2.1", FI_PROGRESS_AUTO, true},
 };
 
+constexpr int kDeviceMode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
 constexpr std::size_t kMaxPrivateData = 1024;
 constexpr std::uint32_t kApi = FI_VERSION(1, 17);
 
@@ -88,8 +92,9 @@ bool run_over(bool shm, void (*run)(const Transport&)) {
     bool any = false;
     for (const Transport& transport : kTransports) {
         const bool named = list.find(std::string(",") + transport.name + ",") != std::string::npos;
-        if (transport.shm == shm && (named || list == ",,")) {
+        if (transport.shm == shm && (named || (list == ",," && !transport.device))) {
             any = true;
+            setenv("FI_DAT_TRANSPORT", transport.device ? "verbs" : "soft", 1);
             run(transport);
         }
     }
@@ -130,7 +135,7 @@ Info hints_for(const Transport& transport, const SideOptions& options) {
     hints->mode = 0;
     hints->addr_format = transport.family == AF_INET ? FI_SOCKADDR_IN : FI_SOCKADDR_IN6;
     hints->ep_attr->type = FI_EP_MSG;
-    hints->domain_attr->mr_mode = options.mr_mode;
+    hints->domain_attr->mr_mode = options.mr_mode | (transport.device ? kDeviceMode : 0);
     hints->domain_attr->control_progress = progress;
     hints->domain_attr->data_progress = progress;
     if (options.threading)
@@ -144,7 +149,8 @@ Side::Side(const Transport& transport, const SideOptions& options) : options_(op
     fi_info* info = nullptr;
     DAT_MUST(fi_getinfo(kApi, transport.address, "0", FI_SOURCE, hints.get(), &info));
     info_.reset(info);
-    if (is_dat() && options.mr_mode != 0) // it requires none, but does as it is told
+    if (is_dat() && options.mr_mode != 0 &&
+        !transport.device) // it requires none, but does as it is told
         info->domain_attr->mr_mode = options.mr_mode & (FI_MR_VIRT_ADDR | FI_MR_PROV_KEY);
     DAT_MUST(fi_fabric(info_->fabric_attr, fabric_.out(), nullptr));
     DAT_MUST(fi_domain(fabric_.get(), info_.get(), domain_.out(), nullptr));

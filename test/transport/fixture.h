@@ -13,7 +13,8 @@
 //   DAT_TEST_PROVIDER  provider under test, default "dat". Another one
 //                      ("tcp") checks the suite itself; what only `dat` can do
 //                      is skipped or left unchecked there.
-//   DAT_TRANSPORT      comma-separated names of Transport to test, default all.
+//   DAT_TRANSPORT      comma-separated names of Transport to test, default all that need
+//                      no RDMA device.
 //   DAT_BUILDDIR       where the provider was built: .libs/libdat-fi.so there is
 //                      loaded, if FI_PROVIDER_PATH does not say otherwise.
 #ifndef DAT_TEST_TRANSPORT_FIXTURE_H
@@ -77,6 +78,7 @@ struct Transport {
     int family;          // AF_INET, AF_INET6
     const char* address; // of both sides
     fi_progress progress;
+    bool device = false; // of an RDMA device; only where DAT_TRANSPORT names it
 };
 
 // Calls `run` for each transport with or without shared memory that DAT_TRANSPORT names;

@@ -5,7 +5,8 @@
 // can be killed, stopped and put into another network namespace. May include:
 // the fixture, POSIX.
 //
-//   peer ADDRESS         the address to listen on or connect from
+//   peer ADDRESS         the address to listen on or connect from; of an RDMA device
+//                        where FI_DAT_TRANSPORT=verbs
 //
 //   listen               ok PORT
 //   connect HOST PORT N  ok           with N bytes of private data
@@ -262,7 +263,9 @@ int main(int argc, char** argv) {
     }
     const std::string address = argv[1];
     const int family = address.find(':') == std::string::npos ? AF_INET : AF_INET6;
-    const Transport transport{"peer", false, family, argv[1], FI_PROGRESS_AUTO};
+    const char* kind = std::getenv("FI_DAT_TRANSPORT");
+    const bool device = kind && std::string(kind) == "verbs";
+    const Transport transport{"peer", false, family, argv[1], FI_PROGRESS_AUTO, device};
     Peer peer(transport);
     if (!disguise()) {
         std::fprintf(stderr, "DAT_PEER_AS=%s is not permitted\n", std::getenv("DAT_PEER_AS"));

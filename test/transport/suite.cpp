@@ -3,6 +3,8 @@
 // What joins the fixture to Criterion. May include: Criterion, the fixture.
 #include "suite.h"
 
+#include "applicable.h"
+
 #include <cstdlib>
 
 namespace dat::test {
@@ -22,15 +24,31 @@ void fail(const char* file, int line, const std::string& message) {
     __builtin_unreachable();
 }
 
-void run_test(bool shm, void (*test)(const Transport&)) {
-    static void (*one)(const Transport&);
-    one = test;
-    const bool any = run_over(shm, [](const Transport& transport) {
+void run_test(Over over, const char* name, void (*test)(const Transport&)) {
+    static struct {
+        Over over;
+        const char* name;
+        void (*test)(const Transport&);
+        const char* missing = "DAT_TRANSPORT names none of its transports";
+        bool ran = false;
+    } one;
+    one.over = over;
+    one.name = name;
+    one.test = test;
+    run_over(over == Over::shm, [](const Transport& transport) {
         running = &transport;
-        one(transport);
+        const char* why_not = transport.device && one.over == Over::wire
+                                  ? "it is about the bytes of the software domain on TCP"
+                                  : not_applicable(transport.name, one.name);
+        if (why_not) {
+            one.missing = why_not;
+        } else {
+            one.test(transport);
+            one.ran = true;
+        }
     });
-    if (!any)
-        cr_skip_test("DAT_TRANSPORT names none of its transports");
+    if (!one.ran)
+        cr_skip_test("%s", one.missing);
 }
 
 void only_dat() {

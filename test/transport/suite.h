@@ -18,9 +18,10 @@
 
 namespace dat::test {
 
-// Runs the test over each transport with or without shared memory that DAT_TRANSPORT
-// selects, one after the other in this process.
-void run_test(bool shm, void (*test)(const Transport&));
+// Runs the test over each transport of a kind that DAT_TRANSPORT selects, one after the
+// other in this process. What does not apply to one of them stands in applicable.cpp.
+enum class Over { any, wire, shm };
+void run_test(Over over, const char* name, void (*test)(const Transport&));
 // Skips the test where another provider than `dat` is tested.
 void only_dat();
 
@@ -28,20 +29,28 @@ void only_dat();
 
 #define TRANSPORT_TEST(suite, name)                                                                \
     static void suite##_##name(const ::dat::test::Transport& transport);                           \
-    Test(suite, name, .timeout = 120) { ::dat::test::run_test(false, suite##_##name); }            \
-    Test(suite##_shm, name, .timeout = 120) { ::dat::test::run_test(true, suite##_##name); }       \
+    Test(suite, name, .timeout = 120) {                                                            \
+        ::dat::test::run_test(::dat::test::Over::any, #suite "/" #name, suite##_##name);           \
+    }                                                                                              \
+    Test(suite##_shm, name, .timeout = 120) {                                                      \
+        ::dat::test::run_test(::dat::test::Over::shm, #suite "/" #name, suite##_##name);           \
+    }                                                                                              \
     static void suite##_##name([[maybe_unused]] const ::dat::test::Transport& transport)
 
 // What concerns shared memory.
 #define SHM_TEST(suite, name)                                                                      \
     static void suite##_##name(const ::dat::test::Transport& transport);                           \
-    Test(suite, name, .timeout = 120) { ::dat::test::run_test(true, suite##_##name); }             \
+    Test(suite, name, .timeout = 120) {                                                            \
+        ::dat::test::run_test(::dat::test::Over::shm, #suite "/" #name, suite##_##name);           \
+    }                                                                                              \
     static void suite##_##name([[maybe_unused]] const ::dat::test::Transport& transport)
 
 // What concerns the bytes on the wire.
 #define WIRE_TEST(suite, name)                                                                     \
     static void suite##_##name(const ::dat::test::Transport& transport);                           \
-    Test(suite, name, .timeout = 120) { ::dat::test::run_test(false, suite##_##name); }            \
+    Test(suite, name, .timeout = 120) {                                                            \
+        ::dat::test::run_test(::dat::test::Over::wire, #suite "/" #name, suite##_##name);          \
+    }                                                                                              \
     static void suite##_##name([[maybe_unused]] const ::dat::test::Transport& transport)
 
 #endif

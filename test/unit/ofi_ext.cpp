@@ -124,7 +124,7 @@ Test(ofi_ext, auth_keys_in_hints__are_carried_to_the_info) {
     for (std::size_t* size : {&hints->ep_attr->auth_key_size, &hints->domain_attr->auth_key_size}) {
         const std::size_t before = std::exchange(*size, sizeof key);
         Refusal why;
-        cr_assert_not(agrees(*hints, FI_VERSION(1, 17), why));
+        cr_assert_not(agrees(*hints, FI_VERSION(1, 17), soft_offering(), why));
         *size = before;
     }
 }

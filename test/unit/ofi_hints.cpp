@@ -19,7 +19,7 @@ std::string refusal(const std::function<void(fi_info&)>& change, std::uint32_t a
     const Info hints(fi_allocinfo());
     change(*hints);
     Refusal why;
-    return agrees(*hints, api, why) ? "" : why.what;
+    return agrees(*hints, api, soft_offering(), why) ? "" : why.what;
 }
 
 bool contains(const std::string& text, const std::string& part) {
@@ -37,7 +37,7 @@ void limit(const std::function<void(fi_info&, std::size_t)>& set, std::size_t va
 Info offer(const std::function<void(fi_info&)>& change, std::uint32_t api = kApi) {
     const Info hints(fi_allocinfo());
     change(*hints);
-    return make_offer(hints.get(), api);
+    return make_offer(hints.get(), api, soft_offering());
 }
 
 } // namespace
@@ -89,13 +89,13 @@ Test(ofi_hints, other_endpoint_types_and_shared_contexts__are_routine_refusals) 
             hints->ep_attr->tx_ctx_cnt = FI_SHARED_CONTEXT;
         }
         Refusal why;
-        cr_assert(!agrees(*hints, kApi, why));
+        cr_assert(!agrees(*hints, kApi, soft_offering(), why));
         cr_assert(why.routine);
     }
     const Info hints(fi_allocinfo());
     hints->tx_attr->inject_size = 4096;
     Refusal why;
-    cr_assert(!agrees(*hints, kApi, why));
+    cr_assert(!agrees(*hints, kApi, soft_offering(), why));
     cr_assert(!why.routine);
 }
 
@@ -157,7 +157,7 @@ Test(ofi_offer, progress__is_as_asked) {
 
 // What was offered agrees: programs make the hints of a second call from it.
 Test(ofi_offer, as_hints__agrees) {
-    const Info first = make_offer(nullptr, kApi);
+    const Info first = make_offer(nullptr, kApi, soft_offering());
     Refusal why;
-    cr_assert(agrees(*first, kApi, why), "%s", why.what);
+    cr_assert(agrees(*first, kApi, soft_offering(), why), "%s", why.what);
 }

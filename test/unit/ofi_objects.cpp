@@ -73,14 +73,13 @@ template <class Table> void require_full(const Table* table, const char* name) {
     }
 }
 
-dat::iwarp::ConnRequest* no_request() {
-    return new dat::iwarp::ConnRequest(dat::iwarp::Socket(), {}, dat::iwarp::MpaFrame{}, {});
+std::unique_ptr<Incoming> no_request() {
+    return std::make_unique<Incoming>(std::make_unique<dat::iwarp::ConnRequest>(
+        dat::iwarp::Socket(), std::chrono::seconds(0), dat::iwarp::MpaFrame{},
+        std::span<const std::byte>()));
 }
 
-fid_t add(Objects& o) {
-    return fabric_of(o.fabric).add_request(std::unique_ptr<dat::iwarp::ConnRequest>(no_request()),
-                                           pep_of(o.pep));
-}
+fid_t add(Objects& o) { return fabric_of(o.fabric).add_request(no_request(), pep_of(o.pep)); }
 
 } // namespace
 

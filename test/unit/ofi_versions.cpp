@@ -45,7 +45,7 @@ template <class Change> std::string refusal(Change&& change, std::uint32_t versi
     const Info hints(fi_allocinfo());
     change(*hints);
     Refusal why;
-    return agrees(*hints, version, why) ? "" : why.what;
+    return agrees(*hints, version, soft_offering(), why) ? "" : why.what;
 }
 
 struct Objects {
@@ -85,7 +85,7 @@ Test(ofi_versions, programs_of_each_version__get_an_answer_of_theirs) {
 
 // The structures grow: their memory is the library's, and so is their size.
 Test(ofi_versions, answers__are_allocated_by_the_library) {
-    const Info ours = make_offer(nullptr, kNew);
+    const Info ours = make_offer(nullptr, kNew, soft_offering());
     const Info theirs(fi_allocinfo());
     const auto room = [](const void* block) {
         return malloc_usable_size(const_cast<void*>(block));
@@ -99,7 +99,7 @@ Test(ofi_versions, answers__are_allocated_by_the_library) {
 
 // The oldest form of fi_dupinfo() would lose these.
 Test(ofi_versions, copies_of_an_answer__keep_members_of_later_versions) {
-    const Info offer = make_offer(nullptr, kOld);
+    const Info offer = make_offer(nullptr, kOld, soft_offering());
     offer->tx_attr->tclass = FI_TC_LOW_LATENCY;
     const Info copy(fi_dupinfo(offer.get()));
     cr_assert_neq(offer->domain_attr->mr_cnt, 0u);
@@ -266,10 +266,11 @@ Test(ofi_combinations, of_hints__are_met_whole_or_not_at_all) {
                             hints->tx_attr->msg_order = order;
                             hints->rx_attr->msg_order = order;
                             Refusal why;
-                            cr_assert_eq(agrees(*hints, kOld, why), (cap & FI_TAGGED) == 0);
+                            cr_assert_eq(agrees(*hints, kOld, soft_offering(), why),
+                                         (cap & FI_TAGGED) == 0);
                             if ((cap & FI_TAGGED) != 0)
                                 continue;
-                            const Info offer = make_offer(hints.get(), kOld);
+                            const Info offer = make_offer(hints.get(), kOld, soft_offering());
                             ++met;
                             cr_assert_eq(offer->caps & cap, cap);
                             cr_assert_eq(offer->mode, 0u);

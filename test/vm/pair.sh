@@ -11,7 +11,8 @@ trap 'stop_both; rm -rf "$pipes"' EXIT
 . "$DAT_SRCDIR/test/transport/processes.sh"
 
 vm=$DAT_BUILDDIR/test/vm
-export FI_PROVIDER_PATH=$DAT_BUILDDIR/.libs FI_PROVIDER=dat
+# A suite that is about devices says so.
+export FI_PROVIDER_PATH=$DAT_BUILDDIR/.libs FI_PROVIDER=dat FI_DAT_TRANSPORT=soft
 
 in_soft() { ip netns exec soft "$@"; }
 

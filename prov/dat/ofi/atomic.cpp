@@ -279,6 +279,7 @@ int query_atomic(fid_domain*, fi_datatype type, fi_op op, fi_atomic_attr* attr,
 fi_ops_atomic atomic_ops_unconnected = Atomics<Unlinked>::ops();
 fi_ops_atomic atomic_ops_iwarp = Atomics<OverIwarp>::ops();
 fi_ops_atomic atomic_ops_shm = Atomics<OverShm>::ops();
+fi_ops_atomic atomic_ops_verbs = Atomics<OverVerbs>::ops();
 
 #define DAT_NO(slot) .slot = DAT_NOT_ENABLED(fi_ops_atomic, slot)
 fi_ops_atomic atomic_ops_not_enabled = {

@@ -43,7 +43,7 @@ int read_private_data(const char* call, const void* param, std::size_t size, std
     return 0;
 }
 
-int get_option(int level, int name, void* value, std::size_t* size) {
+int get_option(int level, int name, std::size_t data, void* value, std::size_t* size) {
     if (level != FI_OPT_ENDPOINT || name != FI_OPT_CM_DATA_SIZE) {
         DAT_INFO(ep_ctrl, "fi_getopt(): option %d of level %d is not offered", name, level);
         return -FI_ENOPROTOOPT;
@@ -53,9 +53,8 @@ int get_option(int level, int name, void* value, std::size_t* size) {
                  sizeof(std::size_t));
         return -FI_ETOOSMALL;
     }
-    const std::size_t limit = kMaxConnectionData;
-    std::memcpy(value, &limit, sizeof limit);
-    *size = sizeof limit;
+    std::memcpy(value, &data, sizeof data);
+    *size = sizeof data;
     return 0;
 }
 

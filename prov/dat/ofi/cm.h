@@ -24,7 +24,8 @@ int read_private_data(const char* call, const void* param, std::size_t size, std
                       std::span<const std::byte>& data);
 
 // FI_OPT_CM_DATA_SIZE; everything else -FI_ENOPROTOOPT.
-int get_option(int level, int name, void* value, std::size_t* size);
+// `data`: bytes.
+int get_option(int level, int name, std::size_t data, void* value, std::size_t* size);
 int set_option(int level, int name, const void* value, std::size_t size);
 
 } // namespace dat::ofi

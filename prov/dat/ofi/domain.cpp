@@ -104,7 +104,7 @@ Domain::Domain(Fabric& fabric, const fi_domain_attr& attr, void* context)
       virtual_addresses_(attr.mr_mode == kMrBasic || (attr.mr_mode & FI_MR_VIRT_ADDR) != 0),
       provider_keys_(attr.mr_mode == kMrBasic || (attr.mr_mode & FI_MR_PROV_KEY) != 0),
       progress_thread_(has_progress_thread(attr)), zone_(std::make_shared<const Zone>()),
-      soft_(options_for(attr)) {
+      offering_(soft_offering()), soft_(options_for(attr)) {
     fid.fclass = FI_CLASS_DOMAIN;
     fid.context = context;
     fid.ops = &g_fid_ops;
@@ -142,6 +142,17 @@ int Domain::bind_queue(EventQueue& eq, std::uint64_t flags) {
         eq.users.add();
     }
     return rc;
+}
+
+int Domain::open_device(const iwarp::SocketAddress& address) {
+    auto device = std::make_unique<verbs::Domain>(soft_);
+    if (const int rc = device->open(address)) {
+        return rc;
+    }
+    offering_ = offering_of(device->device());
+    device_ = std::move(device);
+    virtual_addresses_ = provider_keys_ = true;
+    return 0;
 }
 
 bool Domain::set_zone(const fi_domain_attr& attr) {
@@ -183,6 +194,21 @@ int open_domain(fid_fabric* fabric, fi_info* info, fid_domain** domain, void* co
             DAT_WARN(domain, "fi_domain(): %s; raise the limit on open files (ulimit -n)",
                      std::strerror(-rc));
             return rc;
+        }
+        const char* const name = info->domain_attr->name;
+        if (name && verbs::is_device_name(name)) {
+            const iwarp::SocketAddress address(static_cast<const sockaddr*>(info->src_addr),
+                                               info->src_addr ? info->src_addrlen : 0);
+            if (!address.valid()) {
+                DAT_WARN(domain,
+                         "fi_domain(): the info for %s has no src_addr; pass one from "
+                         "fi_getinfo()",
+                         name);
+                return -FI_EINVAL;
+            }
+            if (const int rc = made->open_device(address)) {
+                return rc;
+            }
         }
         *domain = made.release();
         return 0;

@@ -6,14 +6,17 @@
 
 #include "ofi/eq.h"
 #include "ofi/fid.h"
+#include "ofi/info.h"
 #include "ofi/zone.h"
 #include "soft/domain.h"
+#include "verbs/domain.h"
 
 #include <rdma/fi_domain.h>
 #include <rdma/fi_ext_dat.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 namespace dat::ofi {
 
@@ -25,6 +28,11 @@ class Domain final : public fid_domain, public EventSource {
     ~Domain();
 
     int open() { return soft_.open(); } // 0 or -errno
+    // After open(): it is the domain of the device that the address is on. 0 or -errno, logged.
+    int open_device(const iwarp::SocketAddress& address);
+    // nullptr: it is a software domain.
+    verbs::Domain* device() { return device_.get(); }
+    const Offering& offering() const { return offering_; }
     // Before anything is opened on it. False: the authorization key is none.
     bool set_zone(const fi_domain_attr& attr);
 
@@ -69,13 +77,15 @@ class Domain final : public fid_domain, public EventSource {
 
   private:
     Fabric& fabric_;
-    const bool virtual_addresses_;
-    const bool provider_keys_;
+    bool virtual_addresses_; // these two: a device has no choice
+    bool provider_keys_;
     const bool progress_thread_;
     Zones zones_;
     ZoneHandle zone_;          // where no key is given
     EventQueue* eq_ = nullptr; // these two: set once, under the gate
     bool async_ = false;
+    Offering offering_;
+    std::unique_ptr<verbs::Domain> device_; // outlives the links in soft_
     soft::Domain soft_;
 };
 

@@ -13,6 +13,7 @@
 #include "ofi/provider.h"
 #include "soft/iwarp/link.h"
 #include "soft/shm/link.h"
+#include "verbs/link.h"
 
 #include <algorithm>
 #include <cstring>
@@ -102,7 +103,8 @@ int open_ops(fid_t, const char* name, std::uint64_t flags, void** table, void*) 
 
 int get_ep_option(fid_t f, int level, int name, void* value, std::size_t* size) {
     if (level != FI_OPT_ENDPOINT || name != FI_OPT_MIN_MULTI_RECV) {
-        return get_option(level, name, value, size);
+        return get_option(level, name, endpoint_of(f).domain().offering().connection_data, value,
+                          size);
     }
     const std::size_t least = endpoint_of(f).min_multi();
     if (*size < sizeof least) {
@@ -182,13 +184,13 @@ iwarp::SocketAddress address_in(const void* address, std::size_t size) {
 
 } // namespace
 
-bool fits_endpoint(const char* call, const fi_info* info) {
+bool fits_endpoint(const char* call, const fi_info* info, const Offering& offering) {
     if (!info || !info->ep_attr || !info->tx_attr || !info->rx_attr) {
         DAT_WARN(ep_ctrl, "%s: an incomplete info; pass one from fi_getinfo()", call);
         return false;
     }
     Refusal why;
-    if (info->ep_attr->type != FI_EP_MSG || !agrees(*info, fi_version(), why)) {
+    if (info->ep_attr->type != FI_EP_MSG || !agrees(*info, fi_version(), offering, why)) {
         DAT_WARN(ep_ctrl, "%s: %s", call,
                  *why.what ? why.what : "ep_attr->type: only FI_EP_MSG is offered");
         return false;
@@ -199,7 +201,8 @@ bool fits_endpoint(const char* call, const fi_info* info) {
 Endpoint::Endpoint(Domain& domain, const fi_info& info, void* context, core::State initial)
     : domain_(domain), zone_(zone_of(domain, info)), caps_(info.caps),
       tx_flags_(info.tx_attr->op_flags), rx_flags_(info.rx_attr->op_flags),
-      inject_size_(info.tx_attr->inject_size), name_(address_in(info.src_addr, info.src_addrlen)),
+      inject_size_(info.tx_attr->inject_size), message_size_(domain.offering().message_size),
+      name_(address_in(info.src_addr, info.src_addrlen)),
       peer_(address_in(info.dest_addr, info.dest_addrlen)),
       soft_(domain.soft(), *this, limits_of(info), zone_.get(), initial) {
     fid.fclass = FI_CLASS_EP;
@@ -405,12 +408,28 @@ int Endpoint::hold(fid_t handle) {
 // A program may be reading the pointer in another thread: whole, old or new, and
 // the functions of the old table look whether there is a link by now.
 void Endpoint::link_ready(soft::Link& link) {
-    const bool shared = link.kind() == soft::LinkKind::shm;
-    name_ = shared ? static_cast<shm::Link&>(link).name() : static_cast<iwarp::Link&>(link).local();
-    std::atomic_ref(msg).store(shared ? &msg_ops_shm : &msg_ops_iwarp, std::memory_order_release);
-    std::atomic_ref(rma).store(shared ? &rma_ops_shm : &rma_ops_iwarp, std::memory_order_release);
-    std::atomic_ref(atomic).store(shared ? &atomic_ops_shm : &atomic_ops_iwarp,
-                                  std::memory_order_release);
+    struct Tables {
+        fi_ops_msg* msg;
+        fi_ops_rma* rma;
+        fi_ops_atomic* atomic;
+    };
+    Tables tables{};
+    switch (link.kind()) {
+    case soft::LinkKind::shm:
+        name_ = static_cast<shm::Link&>(link).name();
+        tables = {&msg_ops_shm, &rma_ops_shm, &atomic_ops_shm};
+        break;
+    case soft::LinkKind::verbs:
+        name_ = static_cast<verbs::Link&>(link).local();
+        tables = {&msg_ops_verbs, &rma_ops_verbs, &atomic_ops_verbs};
+        break;
+    default:
+        name_ = static_cast<iwarp::Link&>(link).local();
+        tables = {&msg_ops_iwarp, &rma_ops_iwarp, &atomic_ops_iwarp};
+    }
+    std::atomic_ref(msg).store(tables.msg, std::memory_order_release);
+    std::atomic_ref(rma).store(tables.rma, std::memory_order_release);
+    std::atomic_ref(atomic).store(tables.atomic, std::memory_order_release);
 }
 
 void Endpoint::raise(core::ConnectionEvent&& event) {
@@ -436,7 +455,7 @@ void Endpoint::raise(core::ConnectionEvent&& event) {
 void Endpoint::soft_watermark_passed() { domain_.raise_async(&fid, FI_DAT_ASYNC_RECV_WATERMARK); }
 
 int open_endpoint(fid_domain* domain, fi_info* info, fid_ep** ep, void* context) {
-    if (!fits_endpoint("fi_endpoint()", info)) {
+    if (!fits_endpoint("fi_endpoint()", info, domain_of(domain).offering())) {
         return -FI_EINVAL;
     }
     return no_throw([&] {

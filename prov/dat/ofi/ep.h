@@ -62,6 +62,8 @@ class Endpoint final : public fid_ep, private soft::EndpointOwner {
         return rx_reports_all_ || (flags & FI_COMPLETION) != 0;
     }
     std::size_t inject_size() const { return inject_size_; }
+    std::size_t read_segments() const { return domain_.offering().read_segments; }
+    std::size_t message_size() const { return message_size_; }
     // FI_OPT_MIN_MULTI_RECV, in bytes.
     std::size_t min_multi() const { return min_multi_; }
     void set_min_multi(std::size_t least);
@@ -132,6 +134,7 @@ class Endpoint final : public fid_ep, private soft::EndpointOwner {
     std::uint64_t tx_flags_;
     std::uint64_t rx_flags_;
     const std::size_t inject_size_;
+    const std::size_t message_size_; // bytes, at most
     std::size_t min_multi_ = 0;
     bool tx_reports_all_ = true;
     bool rx_reports_all_ = true;
@@ -149,7 +152,7 @@ class Endpoint final : public fid_ep, private soft::EndpointOwner {
 inline Endpoint& ep_of(fid_ep* f) { return static_cast<Endpoint&>(*f); }
 
 // Whether an endpoint can be made from it; if not, logs why.
-bool fits_endpoint(const char* call, const fi_info* info);
+bool fits_endpoint(const char* call, const fi_info* info, const Offering& offering);
 
 // fi_endpoint(3).
 int open_endpoint(fid_domain* domain, fi_info* info, fid_ep** ep, void* context);
@@ -168,6 +171,9 @@ extern fi_ops_atomic atomic_ops_iwarp;
 extern fi_ops_msg msg_ops_shm;
 extern fi_ops_rma rma_ops_shm;
 extern fi_ops_atomic atomic_ops_shm;
+extern fi_ops_msg msg_ops_verbs;
+extern fi_ops_rma rma_ops_verbs;
+extern fi_ops_atomic atomic_ops_verbs;
 extern fi_dat_ops_ep dat_ep_ops;
 
 } // namespace dat::ofi

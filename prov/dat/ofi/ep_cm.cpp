@@ -71,6 +71,17 @@ const char* Endpoint::source_unfit(const iwarp::SocketAddress& destination) cons
 // Under the gate. 0 or -errno.
 int Endpoint::start_connect(const iwarp::SocketAddress& destination,
                             std::span<const std::byte> data) {
+    if (verbs::Domain* device = domain_.device()) {
+        if (const char* unfit = source_unfit(destination)) {
+            DAT_INFO(ep_ctrl, "connecting from %s: %s", name_.text().c_str(), unfit);
+            return -EINVAL;
+        }
+        iwarp::SocketAddress source = name_;
+        if (!keeps_port_) {
+            source.set_port(0);
+        }
+        return verbs::connect(*device, soft_, destination, source, data, connect_timeout());
+    }
     if (!keeps_port_) {
         const char* unfit = source_unfit(destination);
         if (unfit && name_.valid()) {
@@ -112,7 +123,8 @@ int Endpoint::dup_connect(Endpoint& other, const void* param, std::size_t size) 
 
 int Endpoint::connect(const void* address, const void* param, std::size_t size) {
     std::span<const std::byte> data;
-    if (const int rc = read_private_data("fi_connect()", param, size, kMaxConnectionData, data)) {
+    if (const int rc = read_private_data("fi_connect()", param, size,
+                                         domain_.offering().connection_data, data)) {
         return rc;
     }
     const iwarp::SocketAddress destination = address ? read_address(address) : peer();
@@ -169,7 +181,7 @@ int Endpoint::accept(const void* param, std::size_t size) {
     int rc = read_private_data("fi_accept()", param, size, limit, data);
     if (rc == 0) {
         const soft::GateCaller in(gate());
-        rc = iwarp::accept(soft_, *request->request, data);
+        rc = request->request->accept(soft_, domain_.device(), data);
         if (rc == -EISCONN) {
             log_refused("fi_accept()", soft_.core().visible_state());
         } else if (rc) {
@@ -236,7 +248,7 @@ int Endpoint::set_name(const iwarp::SocketAddress& name) {
         return -FI_EOPBADSTATE;
     }
     iwarp::Socket socket;
-    if (name.port() != 0) {
+    if (name.port() != 0 && !domain_.device()) {
         int error = 0;
         socket = iwarp::bind_source(name, error);
         if (!socket) {

@@ -109,7 +109,7 @@ Fabric::Fabric(std::uint32_t api, void* context) {
     api_version = api;
 }
 
-fid_t Fabric::add_request(std::unique_ptr<iwarp::ConnRequest> request, PassiveEndpoint& origin,
+fid_t Fabric::add_request(std::unique_ptr<Incoming> request, PassiveEndpoint& origin,
                           Endpoint* holder) {
     auto made = std::make_unique<Request>();
     made->handle = {FI_CLASS_CONNREQ, nullptr, &g_request_ops};
@@ -190,7 +190,7 @@ int Fabric::reject_request(const char* call, fid_t handle, const void* param, st
         return refuse_settled(call);
     }
     std::span<const std::byte> data;
-    const std::size_t limit = request->request->max_private_data();
+    const std::size_t limit = request->request->max_reject_data();
     if (const int rc = read_private_data(call, param, size, limit, data)) {
         put_back(std::move(request));
         return rc;

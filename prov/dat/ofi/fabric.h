@@ -6,7 +6,7 @@
 #define DAT_OFI_FABRIC_H
 
 #include "ofi/fid.h"
-#include "soft/iwarp/connect.h"
+#include "ofi/incoming.h"
 
 #include <rdma/fabric.h>
 #include <rdma/fi_ext_dat.h>
@@ -27,7 +27,7 @@ class PassiveEndpoint;
 // endpoint lives that could reject it. The fabric's lock guards it.
 struct Request {
     struct fid handle;
-    std::unique_ptr<iwarp::ConnRequest> request;
+    std::unique_ptr<Incoming> request;
     PassiveEndpoint* origin = nullptr; // nullptr: closed
     Endpoint* holder = nullptr;        // the endpoint that fi_accept() would connect
     bool held_before = false;          // an endpoint was made from it, maybe closed since
@@ -43,7 +43,7 @@ class Fabric final : public fid_fabric {
     // Requests. All take the lock; the pointers that come in are compared, never
     // followed, so that a handle that is gone is refused.
     // Takes it in; the handle to give away. `holder`: an endpoint that it is bound to.
-    fid_t add_request(std::unique_ptr<iwarp::ConnRequest> request, PassiveEndpoint& origin,
+    fid_t add_request(std::unique_ptr<Incoming> request, PassiveEndpoint& origin,
                       Endpoint* holder = nullptr);
     // Makes `holder` the one that accepts it; false: settled, or held by another.
     bool hold_request(fid_t handle, Endpoint& holder);

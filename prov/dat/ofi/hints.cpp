@@ -9,6 +9,7 @@
 
 #include <rdma/fi_ext_dat.h>
 
+#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -38,6 +39,7 @@ constexpr std::size_t kEndpoints = 1U << 15;
 constexpr std::size_t kQueues = 1U << 16;
 constexpr std::size_t kDataSize = sizeof(std::uint32_t); // of remote CQ data
 constexpr std::size_t kRegions = 1U << 24;
+constexpr std::size_t kReserved = 2; // of a device's queue, for the provider itself
 
 bool before_1_5(std::uint32_t version) { return FI_VERSION_LT(version, FI_VERSION(1, 5)); }
 
@@ -77,7 +79,7 @@ class Comparison {
     Refusal& why_;
 };
 
-bool check_endpoint(const fi_ep_attr& ep, std::uint64_t caps, Comparison& c) {
+bool check_endpoint(const fi_ep_attr& ep, std::uint64_t caps, const Offering& o, Comparison& c) {
     if (number_of(ep.type) != FI_EP_UNSPEC && number_of(ep.type) != FI_EP_MSG) {
         return c.refuse_routine("ep_attr->type: only FI_EP_MSG is offered (ofi_rxm makes "
                                 "FI_EP_RDM of it)");
@@ -86,46 +88,52 @@ bool check_endpoint(const fi_ep_attr& ep, std::uint64_t caps, Comparison& c) {
         return c.refuse_routine("ep_attr->tx_ctx_cnt = FI_SHARED_CONTEXT: shared transmit contexts "
                                 "are not offered");
     }
-    if (ep.protocol != FI_PROTO_UNSPEC && ep.protocol != FI_PROTO_IWARP) {
-        return c.refuse("ep_attr->protocol = %u, FI_PROTO_IWARP (%d) is offered", ep.protocol,
-                        FI_PROTO_IWARP);
+    if (ep.protocol != FI_PROTO_UNSPEC && ep.protocol != o.protocol) {
+        return c.refuse("ep_attr->protocol = %u, %u is offered", ep.protocol, o.protocol);
+    }
+    if (ep.rx_ctx_cnt == FI_SHARED_CONTEXT && !o.shared_receives) {
+        return c.refuse("ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT: not offered on a device");
     }
     const bool rma = (caps & FI_RMA) != 0;
     return c.at_most("ep_attr->protocol_version", ep.protocol_version, 1) &&
-           c.at_most("ep_attr->max_msg_size", ep.max_msg_size, kMaxMessageSize) &&
+           c.at_most("ep_attr->max_msg_size", ep.max_msg_size, o.message_size) &&
            c.at_most("ep_attr->tx_ctx_cnt", ep.tx_ctx_cnt, 1) &&
            (ep.rx_ctx_cnt == FI_SHARED_CONTEXT ||
             c.at_most("ep_attr->rx_ctx_cnt", ep.rx_ctx_cnt, 1)) &&
            c.at_most("ep_attr->auth_key_size", ep.auth_key_size, FI_DAT_MAX_AUTH_KEY) &&
            (!rma ||
-            (c.at_most("ep_attr->max_order_raw_size", ep.max_order_raw_size, kMaxMessageSize) &&
+            (c.at_most("ep_attr->max_order_raw_size", ep.max_order_raw_size, o.message_size) &&
              c.at_most("ep_attr->max_order_war_size", ep.max_order_war_size, 0) &&
-             c.at_most("ep_attr->max_order_waw_size", ep.max_order_waw_size, kMaxMessageSize)));
+             c.at_most("ep_attr->max_order_waw_size", ep.max_order_waw_size, o.message_size)));
 }
 
-bool check_tx(const fi_tx_attr& tx, Comparison& c) {
-    return c.within("tx_attr->caps", tx.caps, kCaps, FI_TYPE_CAPS) &&
-           c.within("tx_attr->op_flags", tx.op_flags, kTxOpFlags, FI_TYPE_OP_FLAGS) &&
+bool check_tx(const fi_tx_attr& tx, const Offering& o, Comparison& c) {
+    return c.within("tx_attr->caps", tx.caps, o.caps, FI_TYPE_CAPS) &&
+           c.within("tx_attr->op_flags", tx.op_flags, o.tx_op_flags, FI_TYPE_OP_FLAGS) &&
            c.within("tx_attr->msg_order", tx.msg_order, kMessageOrder, FI_TYPE_MSG_ORDER) &&
            c.within("tx_attr->comp_order", tx.comp_order, kCompletionOrder, FI_TYPE_MSG_ORDER) &&
            c.at_most("tx_attr->inject_size", tx.inject_size, soft::kInjectSize) &&
-           c.at_most("tx_attr->size", tx.size, kMaxQueueSize) &&
-           c.at_most("tx_attr->iov_limit", tx.iov_limit, soft::kMaxIov) &&
+           c.at_most("tx_attr->size", tx.size, o.queue_size) &&
+           c.at_most("tx_attr->iov_limit", tx.iov_limit, o.iov_limit) &&
            c.at_most("tx_attr->rma_iov_limit", tx.rma_iov_limit, 1);
 }
 
-bool check_rx(const fi_rx_attr& rx, Comparison& c) {
-    return c.within("rx_attr->caps", rx.caps, kCaps, FI_TYPE_CAPS) &&
-           c.within("rx_attr->op_flags", rx.op_flags, kRxOpFlags, FI_TYPE_OP_FLAGS) &&
+std::uint64_t rx_op_flags(const Offering& o) {
+    return (o.caps & FI_MULTI_RECV) != 0 ? kRxOpFlags : kRxOpFlags & ~FI_MULTI_RECV;
+}
+
+bool check_rx(const fi_rx_attr& rx, const Offering& o, Comparison& c) {
+    return c.within("rx_attr->caps", rx.caps, o.caps, FI_TYPE_CAPS) &&
+           c.within("rx_attr->op_flags", rx.op_flags, rx_op_flags(o), FI_TYPE_OP_FLAGS) &&
            c.within("rx_attr->msg_order", rx.msg_order, kMessageOrder, FI_TYPE_MSG_ORDER) &&
            c.within("rx_attr->comp_order", rx.comp_order, kCompletionOrder | kOrderData,
                     FI_TYPE_MSG_ORDER) &&
            c.at_most("rx_attr->total_buffered_recv", rx.total_buffered_recv, 0) &&
-           c.at_most("rx_attr->size", rx.size, kMaxQueueSize) &&
-           c.at_most("rx_attr->iov_limit", rx.iov_limit, soft::kMaxIov);
+           c.at_most("rx_attr->size", rx.size, o.queue_size) &&
+           c.at_most("rx_attr->iov_limit", rx.iov_limit, o.iov_limit);
 }
 
-// No mode is required, so any set of them agrees, as long as it is one.
+// No mode is required but of a device, so any set of them agrees, as long as it is one.
 bool check_mr_mode(int mode, std::uint32_t version, Comparison& c) {
     const bool lone = mode == kMrBasic || mode == kMrScalable;
     if (before_1_5(version) ? mode != kMrUnspecified && !lone
@@ -138,20 +146,33 @@ bool check_mr_mode(int mode, std::uint32_t version, Comparison& c) {
     return true;
 }
 
-bool check_domain(const fi_domain_attr& domain, std::uint32_t version, Comparison& c) {
+// What RMA requires, if the capabilities include it.
+int required_mode(std::uint64_t caps, const Offering& o) {
+    return caps == 0 || (caps & (FI_RMA | FI_ATOMIC)) != 0 ? o.mr_mode : 0;
+}
+
+bool check_domain(const fi_domain_attr& domain, std::uint64_t caps, std::uint32_t version,
+                  const Offering& o, Comparison& c) {
+    const int required = required_mode(caps, o);
+    if (required != 0 && domain.mr_mode != kMrBasic && (required & ~domain.mr_mode) != 0) {
+        return c.refuse("domain_attr->mr_mode = 0x%x: a device needs FI_MR_VIRT_ADDR, "
+                        "FI_MR_ALLOCATED and FI_MR_PROV_KEY for FI_RMA",
+                        static_cast<unsigned>(domain.mr_mode));
+    }
     if (!c.at_most("domain_attr->threading", number_of(domain.threading), FI_THREAD_ENDPOINT) ||
         !c.at_most("domain_attr->control_progress", number_of(domain.control_progress),
                    FI_PROGRESS_MANUAL) ||
         !c.at_most("domain_attr->data_progress", number_of(domain.data_progress),
                    FI_PROGRESS_MANUAL) ||
-        !c.at_most("domain_attr->cq_data_size", domain.cq_data_size, kDataSize) ||
+        !c.at_most("domain_attr->cq_data_size", domain.cq_data_size, o.data_size) ||
         !check_mr_mode(domain.mr_mode, version, c)) {
         return false;
     }
     // Members of API 1.5: an older program's structure ends before them.
     return before_1_5(version) ||
            (c.at_most("domain_attr->cntr_cnt", domain.cntr_cnt, kQueues) &&
-            c.at_most("domain_attr->max_ep_srx_ctx", domain.max_ep_srx_ctx, 1) &&
+            c.at_most("domain_attr->max_ep_srx_ctx", domain.max_ep_srx_ctx,
+                      o.shared_receives ? 1 : 0) &&
             c.at_most("domain_attr->mr_iov_limit", domain.mr_iov_limit, 1) &&
             c.within("domain_attr->caps", domain.caps, kDomainCaps, FI_TYPE_CAPS) &&
             c.at_most("domain_attr->auth_key_size", domain.auth_key_size, FI_DAT_MAX_AUTH_KEY) &&
@@ -185,10 +206,13 @@ std::uint64_t caps_for(std::uint64_t hints, std::uint64_t offered) {
 // ready for it: some then go by their own keys and by offsets all the same. Whoever
 // wants the provider's keys or virtual addresses says so to fi_domain(3), or by
 // FI_MR_BASIC.
-int mr_mode_for(const fi_domain_attr* hints, std::uint32_t version) {
+int mr_mode_for(const fi_domain_attr* hints, std::uint32_t version, int required) {
     const int mode = hints ? hints->mr_mode : 0;
     if (mode == kMrBasic || mode == kMrScalable) {
         return mode;
+    }
+    if (required != 0) {
+        return before_1_5(version) ? kMrBasic : required;
     }
     return before_1_5(version) ? kMrScalable : 0;
 }
@@ -197,7 +221,7 @@ template <class Value> Value either(Value hint, Value otherwise) {
     return hint != Value{} ? hint : otherwise;
 }
 
-void fill_tx(fi_tx_attr& tx, const fi_tx_attr* hints, std::uint64_t caps) {
+void fill_tx(fi_tx_attr& tx, const fi_tx_attr* hints, std::uint64_t caps, const Offering& o) {
     const fi_tx_attr none{};
     const fi_tx_attr& h = hints ? *hints : none;
     tx.caps = caps_for(h.caps, caps & kTxCaps);
@@ -205,20 +229,20 @@ void fill_tx(fi_tx_attr& tx, const fi_tx_attr* hints, std::uint64_t caps) {
     tx.msg_order = kMessageOrder;
     tx.comp_order = kCompletionOrder;
     tx.inject_size = either(h.inject_size, soft::kInjectSize);
-    tx.size = either(h.size, kDefaultQueueSize);
-    tx.iov_limit = either(h.iov_limit, soft::kMaxIov);
+    tx.size = either(h.size, std::min(kDefaultQueueSize, o.queue_size));
+    tx.iov_limit = either(h.iov_limit, o.iov_limit);
     tx.rma_iov_limit = 1;
 }
 
-void fill_rx(fi_rx_attr& rx, const fi_rx_attr* hints, std::uint64_t caps) {
+void fill_rx(fi_rx_attr& rx, const fi_rx_attr* hints, std::uint64_t caps, const Offering& o) {
     const fi_rx_attr none{};
     const fi_rx_attr& h = hints ? *hints : none;
     rx.caps = caps_for(h.caps, caps & kRxCaps);
     rx.op_flags = h.op_flags;
     rx.msg_order = kMessageOrder;
     rx.comp_order = kCompletionOrder;
-    rx.size = either(h.size, kDefaultQueueSize);
-    rx.iov_limit = either(h.iov_limit, soft::kMaxIov);
+    rx.size = either(h.size, std::min(kDefaultQueueSize, o.queue_size));
+    rx.iov_limit = either(h.iov_limit, o.iov_limit);
 }
 
 // For fi_freeinfo(), which calls free().
@@ -231,15 +255,15 @@ std::uint8_t* copy_key(const std::uint8_t* key, std::size_t size) {
     return copy;
 }
 
-void fill_endpoint(fi_ep_attr& ep, const fi_ep_attr* hints) {
+void fill_endpoint(fi_ep_attr& ep, const fi_ep_attr* hints, const Offering& o) {
     ep.type = FI_EP_MSG;
-    ep.protocol = FI_PROTO_IWARP;
+    ep.protocol = o.protocol;
     ep.protocol_version = 1;
-    ep.max_msg_size = kMaxMessageSize;
+    ep.max_msg_size = o.message_size;
     ep.max_order_raw_size =
-        hints ? either(hints->max_order_raw_size, kMaxMessageSize) : kMaxMessageSize;
+        hints ? either(hints->max_order_raw_size, o.message_size) : o.message_size;
     ep.max_order_waw_size =
-        hints ? either(hints->max_order_waw_size, kMaxMessageSize) : kMaxMessageSize;
+        hints ? either(hints->max_order_waw_size, o.message_size) : o.message_size;
     ep.tx_ctx_cnt = 1;
     ep.rx_ctx_cnt =
         hints && hints->rx_ctx_cnt == FI_SHARED_CONTEXT ? FI_SHARED_CONTEXT : std::size_t{1};
@@ -249,7 +273,8 @@ void fill_endpoint(fi_ep_attr& ep, const fi_ep_attr* hints) {
     }
 }
 
-void fill_domain(fi_domain_attr& domain, const fi_domain_attr* hints, std::uint32_t version) {
+void fill_domain(fi_domain_attr& domain, const fi_domain_attr* hints, std::uint64_t caps,
+                 std::uint32_t version, const Offering& o) {
     const fi_progress data = hints ? hints->data_progress : FI_PROGRESS_UNSPEC;
     const fi_progress control = hints ? hints->control_progress : FI_PROGRESS_UNSPEC;
     domain.threading = hints ? either(hints->threading, FI_THREAD_SAFE) : FI_THREAD_SAFE;
@@ -262,12 +287,12 @@ void fill_domain(fi_domain_attr& domain, const fi_domain_attr* hints, std::uint3
     domain.control_progress = either(control, domain.data_progress);
     domain.resource_mgmt = FI_RM_ENABLED;
     domain.av_type = hints ? hints->av_type : FI_AV_UNSPEC;
-    domain.mr_mode = mr_mode_for(hints, version);
+    domain.mr_mode = mr_mode_for(hints, version, required_mode(caps, o));
     domain.mr_key_size = sizeof(std::uint32_t);
-    domain.cq_data_size = kDataSize;
+    domain.cq_data_size = o.data_size;
     domain.cq_cnt = kQueues;
     domain.cntr_cnt = kQueues;
-    domain.max_ep_srx_ctx = 1;
+    domain.max_ep_srx_ctx = o.shared_receives ? 1 : 0;
     domain.ep_cnt = kEndpoints;
     domain.tx_ctx_cnt = kEndpoints;
     domain.rx_ctx_cnt = kEndpoints;
@@ -279,36 +304,74 @@ void fill_domain(fi_domain_attr& domain, const fi_domain_attr* hints, std::uint3
     domain.mr_cnt = kRegions;
 }
 
+constexpr Offering kSoft = {
+    .caps = kCaps,
+    .tx_op_flags = kTxOpFlags,
+    .protocol = FI_PROTO_IWARP,
+    .mr_mode = 0,
+    .shared_receives = true,
+    .data_takes_receive = false,
+    .data_size = kDataSize,
+    .queue_size = kMaxQueueSize,
+    .iov_limit = soft::kMaxIov,
+    .read_segments = soft::kMaxIov,
+    .message_size = kMaxMessageSize,
+    .connection_data = kMaxConnectionData,
+};
+
 } // namespace
 
-bool agrees(const fi_info& hints, std::uint32_t version, Refusal& why) {
+const Offering& soft_offering() { return kSoft; }
+
+Offering offering_of(const verbs::Device& device) {
+    Offering o = kSoft;
+    o.caps &= ~(FI_MULTI_RECV | FI_RMA_EVENT | FI_ATOMIC);
+    o.tx_op_flags &= ~FI_DELIVERY_COMPLETE;
+    o.protocol = device.iwarp ? FI_PROTO_IWARP : FI_PROTO_RDMA_CM_IB_RC;
+    o.mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+    o.shared_receives = false;
+    o.data_takes_receive = true;
+    o.data_size = device.immediate ? kDataSize : 0;
+    o.queue_size =
+        std::clamp<std::size_t>(device.operations, kReserved + 1, kMaxQueueSize) - kReserved;
+    o.iov_limit = std::min<std::size_t>(device.segments, soft::kMaxIov);
+    o.read_segments = std::min<std::size_t>(device.read_segments, soft::kMaxIov);
+    o.message_size = std::min<std::size_t>(device.message, kMaxMessageSize);
+    o.connection_data = device.request_data();
+    return o;
+}
+
+bool agrees(const fi_info& hints, std::uint32_t version, const Offering& o, Refusal& why) {
     Comparison c(why);
     // The type first: it is what most programs look for elsewhere.
-    if (hints.ep_attr && !check_endpoint(*hints.ep_attr, hints.caps, c)) {
+    if (hints.ep_attr && !check_endpoint(*hints.ep_attr, hints.caps, o, c)) {
         return false;
     }
     if (hints.fabric_attr && !c.at_most("fabric_attr->prov_version",
                                         hints.fabric_attr->prov_version, kProviderVersion)) {
         return false;
     }
-    return c.within("caps", hints.caps, kCaps, FI_TYPE_CAPS) &&
+    return c.within("caps", hints.caps, o.caps, FI_TYPE_CAPS) &&
            check_format(hints.addr_format, c) &&
-           (!hints.domain_attr || check_domain(*hints.domain_attr, version, c)) &&
-           (!hints.tx_attr || check_tx(*hints.tx_attr, c)) &&
-           (!hints.rx_attr || check_rx(*hints.rx_attr, c));
+           (!hints.domain_attr || check_domain(*hints.domain_attr, hints.caps, version, o, c)) &&
+           (!hints.tx_attr || check_tx(*hints.tx_attr, o, c)) &&
+           (!hints.rx_attr || check_rx(*hints.rx_attr, o, c));
 }
 
-Info make_offer(const fi_info* hints, std::uint32_t version) {
+Info make_offer(const fi_info* hints, std::uint32_t version, const Offering& o) {
     Info info(fi_allocinfo());
     if (!info) {
         throw std::bad_alloc();
     }
-    info->caps = caps_for(hints ? hints->caps : 0, kCaps);
+    info->caps = caps_for(hints ? hints->caps : 0, o.caps);
     info->handle = hints ? hints->handle : nullptr;
-    fill_tx(*info->tx_attr, hints ? hints->tx_attr : nullptr, info->caps);
-    fill_rx(*info->rx_attr, hints ? hints->rx_attr : nullptr, info->caps);
-    fill_endpoint(*info->ep_attr, hints ? hints->ep_attr : nullptr);
-    fill_domain(*info->domain_attr, hints ? hints->domain_attr : nullptr, version);
+    fill_tx(*info->tx_attr, hints ? hints->tx_attr : nullptr, info->caps, o);
+    fill_rx(*info->rx_attr, hints ? hints->rx_attr : nullptr, info->caps, o);
+    fill_endpoint(*info->ep_attr, hints ? hints->ep_attr : nullptr, o);
+    fill_domain(*info->domain_attr, hints ? hints->domain_attr : nullptr, info->caps, version, o);
+    if (o.data_takes_receive && hints && (hints->mode & FI_RX_CQ_DATA) != 0) {
+        info->mode = info->rx_attr->mode = FI_RX_CQ_DATA;
+    }
     info->fabric_attr->prov_version = kProviderVersion;
     info->fabric_attr->api_version = version;
     return info;

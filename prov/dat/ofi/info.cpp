@@ -8,7 +8,9 @@
 #include "ofi/address.h"
 #include "ofi/errors.h"
 #include "ofi/provider.h"
+#include "verbs/device.h"
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -66,8 +68,10 @@ class Search {
     SocketAddress best_source(const SocketAddress& destination) const;
     bool allowed(const LocalAddress& local) const;
     int no_route(const std::string& why) const;
-    bool names_fit(const LocalAddress& local) const;
-    Info offer(const Route& route) const;
+    bool names_fit(const LocalAddress& local, const std::string& domain) const;
+    bool fits(const Offering& offering, Refusal& why) const;
+    Info offer(const Route& route, const std::string& domain, const Offering& offering) const;
+    void add(Info info);
 
     int family() const;
     int nothing(const std::string& why, bool routine = false) const;
@@ -81,6 +85,8 @@ class Search {
     const fi_info* const hints_; // may be nullptr
     const std::vector<LocalAddress> locals_;
     std::vector<Route> routes_;
+    Info found_;
+    fi_info** tail_ = nullptr;
 };
 
 int Search::nothing(const std::string& why, bool routine) const {
@@ -224,10 +230,10 @@ int Search::find_routes(const char* node, const char* service) {
     return routes_.empty() ? nothing("no network interface with a fitting address is up") : 0;
 }
 
-bool Search::names_fit(const LocalAddress& local) const {
+bool Search::names_fit(const LocalAddress& local, const std::string& name) const {
     const char* domain = hints_ && hints_->domain_attr ? hints_->domain_attr->name : nullptr;
     const char* fabric = hints_ && hints_->fabric_attr ? hints_->fabric_attr->name : nullptr;
-    return (!domain || local.interface == domain) && (!fabric || local.subnet == fabric);
+    return (!domain || name == domain) && (!fabric || local.subnet == fabric);
 }
 
 char* copy_text(const std::string& text) {
@@ -238,44 +244,94 @@ char* copy_text(const std::string& text) {
     return copy;
 }
 
-Info Search::offer(const Route& route) const {
-    Info info = make_offer(hints_, version_);
+Info Search::offer(const Route& route, const std::string& domain, const Offering& offering) const {
+    Info info = make_offer(hints_, version_, offering);
     info->addr_format = route.source.family() == AF_INET ? FI_SOCKADDR_IN : FI_SOCKADDR_IN6;
     info->src_addr = copy_address(route.source, info->src_addrlen);
     if (route.destination.valid()) {
         info->dest_addr = copy_address(route.destination, info->dest_addrlen);
     }
-    info->domain_attr->name = copy_text(route.local->interface);
+    info->domain_attr->name = copy_text(domain);
     info->fabric_attr->name = copy_text(route.local->subnet);
     return info;
 }
 
+bool Search::fits(const Offering& offering, Refusal& why) const {
+    if (!hints_) {
+        return true;
+    }
+    const bool data = hints_->domain_attr && hints_->domain_attr->cq_data_size > 0;
+    const bool rma = hints_->caps == 0 || (hints_->caps & FI_RMA) != 0;
+    if (offering.data_takes_receive && data && rma && (hints_->mode & FI_RX_CQ_DATA) == 0) {
+        std::snprintf(why.what, sizeof why.what,
+                      "mode = 0x%llx: a device needs FI_RX_CQ_DATA for FI_RMA with "
+                      "domain_attr->cq_data_size",
+                      static_cast<unsigned long long>(hints_->mode));
+        return false;
+    }
+    return agrees(*hints_, version_, offering, why);
+}
+
+void Search::add(Info info) {
+    fi_info* const added = info.release();
+    if (tail_) {
+        *tail_ = added;
+    } else {
+        found_.reset(added);
+    }
+    tail_ = &added->next;
+}
+
 int Search::run(const char* node, const char* service, Info& result) {
+    const Transport transport = parameters().transport;
     Refusal why;
-    if (hints_ && !agrees(*hints_, version_, why)) {
+    const bool soft = transport != Transport::verbs && fits(soft_offering(), why);
+    if (transport == Transport::soft && !soft) {
         return nothing(why.what, why.routine);
     }
     if (const int rc = find_routes(node, service)) {
         return rc;
     }
-    fi_info** tail = nullptr;
+    bool devices = false;
+    bool named = false;
+    if (transport != Transport::soft) {
+        verbs::log_unusable();
+    }
     for (const Route& route : routes_) {
-        if (names_fit(*route.local)) {
-            Info info = offer(route);
-            fi_info* const added = info.release();
-            if (tail) {
-                *tail = added;
-            } else {
-                result.reset(added);
+        const auto device = transport != Transport::soft ? verbs::device_at(route.source)
+                                                         : std::optional<verbs::Device>();
+        devices |= device.has_value();
+        if (device) {
+            const Offering offering = offering_of(*device);
+            if (fits(offering, why) && names_fit(*route.local, device->name)) {
+                add(offer(route, device->name, offering));
             }
-            tail = &added->next;
+            named |= names_fit(*route.local, device->name);
+        }
+        if (names_fit(*route.local, route.local->interface)) {
+            named = true;
+            if (soft) {
+                add(offer(route, route.local->interface, soft_offering()));
+            }
         }
     }
-    return result ? 0
-                  : nothing("no interface goes by the name in domain_attr->name or the subnet in "
-                            "fabric_attr->name; " +
-                            routes_.front().local->interface + " and " +
-                            routes_.front().local->subnet + " would");
+    result = std::move(found_);
+    if (result) {
+        return 0;
+    }
+    if (transport == Transport::verbs && !devices) {
+        if (asked_by_name(hints_)) {
+            verbs::log_no_address();
+        }
+        return nothing("no RDMA device has one of the addresses (FI_DAT_TRANSPORT=verbs)");
+    }
+    if (why.what[0] != '\0' && named) {
+        return nothing(why.what, why.routine);
+    }
+    return nothing("no interface goes by the name in domain_attr->name or the subnet in "
+                   "fabric_attr->name; " +
+                   routes_.front().local->interface + " and " + routes_.front().local->subnet +
+                   " would");
 }
 
 } // namespace

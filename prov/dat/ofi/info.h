@@ -6,6 +6,7 @@
 #define DAT_OFI_INFO_H
 
 #include "soft/iwarp/connect.h"
+#include "verbs/device.h"
 
 #include <rdma/fabric.h>
 
@@ -39,17 +40,35 @@ int getinfo(std::uint32_t version, const char* node, const char* service, std::u
 // std::bad_alloc.
 void* copy_address(const iwarp::SocketAddress& address, std::size_t& size);
 
+// What a kind of domain has: the software one, or that of a device.
+struct Offering {
+    std::uint64_t caps;        // of an endpoint
+    std::uint64_t tx_op_flags; // of a tx_attr
+    std::uint32_t protocol;
+    int mr_mode;             // that RMA requires
+    bool shared_receives;    // fi_srx_context(3)
+    bool data_takes_receive; // a write with remote CQ data (U-62)
+    std::size_t data_size;   // of remote CQ data
+    std::size_t queue_size;  // operations, at most
+    std::size_t iov_limit;
+    std::size_t read_segments; // that an RDMA read fills
+    std::size_t message_size;
+    std::size_t connection_data; // of a connect (U-63)
+};
+const Offering& soft_offering();
+Offering offering_of(const verbs::Device& device);
+
 // Why hints do not agree with what is offered.
 struct Refusal {
     char what[160] = "";  // which hint, its value, and what is offered
     bool routine = false; // a question that other providers' layers always ask
 };
 // True: the attributes agree. Addresses and names are not looked at.
-bool agrees(const fi_info& hints, std::uint32_t version, Refusal& why);
+bool agrees(const fi_info& hints, std::uint32_t version, const Offering& offering, Refusal& why);
 
 // The offer without addresses and names, made to fit hints that agree; nullptr:
 // none. Throws std::bad_alloc.
-Info make_offer(const fi_info* hints, std::uint32_t version);
+Info make_offer(const fi_info* hints, std::uint32_t version, const Offering& offering);
 
 } // namespace dat::ofi
 

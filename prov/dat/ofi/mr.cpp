@@ -11,6 +11,7 @@
 #include "ofi/no_op.h"
 #include "soft/mr_table.h"
 
+#include <cerrno>
 #include <memory>
 
 namespace dat::ofi {
@@ -34,11 +35,17 @@ class MemoryRegion final : public fid_mr {
     // Puts it into the domain's table; sets the key. 0, or -FI_ENOKEY where
     // the requested key is taken.
     int publish(const soft::Region& region, std::uint64_t requested_key);
+    // The same on a device. 0 or -errno, logged.
+    int publish(const soft::Region& region, const verbs::Domain::Access& access);
     // FI_RMA_EVENT: the counter counts what peers do to it.
     int bind(Counter& counter, std::uint64_t flags);
     // From here on no peer reaches it. False: windows are cut from it (LMR-7).
     bool withdraw() {
         const soft::GateCaller in(domain_.gate());
+        if (device_region_) {
+            domain_.device()->deregister(device_region_);
+            return true;
+        }
         return domain_.soft().regions().remove(static_cast<std::uint32_t>(key));
     }
     Domain& domain() { return domain_; }
@@ -48,6 +55,7 @@ class MemoryRegion final : public fid_mr {
     const ZoneHandle zone_;
     Counter* reads_ = nullptr;
     Counter* writes_ = nullptr;
+    ibv_mr* device_region_ = nullptr;
 };
 
 int MemoryRegion::bind(Counter& counter, std::uint64_t flags) {
@@ -60,6 +68,10 @@ int MemoryRegion::bind(Counter& counter, std::uint64_t flags) {
                  "once, with a counter of the same domain",
                  static_cast<unsigned long long>(flags));
         return -FI_EINVAL;
+    }
+    if (device_region_) {
+        DAT_WARN(mr, "fi_mr_bind(): a device does not tell what peers do to memory");
+        return -FI_ENOSYS;
     }
     const soft::GateCaller in(domain_.gate());
     domain_.soft().regions().count(static_cast<std::uint32_t>(key), reads ? &counter : nullptr,
@@ -84,6 +96,17 @@ int MemoryRegion::publish(const soft::Region& region, std::uint64_t requested_ke
     }
     key = requested_key;
     return table.add(static_cast<std::uint32_t>(requested_key), region) ? 0 : -FI_ENOKEY;
+}
+
+int MemoryRegion::publish(const soft::Region& region, const verbs::Domain::Access& access) {
+    const soft::GateCaller in(domain_.gate());
+    device_region_ =
+        domain_.device()->register_memory(region.zone, region.base, region.length, access);
+    if (!device_region_) {
+        return verbs::log_failure("fi_mr_reg*()", errno);
+    }
+    key = verbs::Domain::remote_key(device_region_);
+    return 0;
 }
 
 int close(fid_t f) {
@@ -194,6 +217,16 @@ int add(fid_t f, const Asked& asked, fid_mr** mr, void* context) {
             ((asked.access & FI_REMOTE_READ) != 0 ? soft::kRemoteRead : 0) |
             ((asked.access & FI_REMOTE_WRITE) != 0 ? soft::kRemoteWrite : 0));
         auto made = std::make_unique<MemoryRegion>(domain, std::move(zone), context);
+        if (domain.device()) {
+            const int rc = made->publish(
+                region, verbs::Domain::Access{(asked.access & (FI_RECV | FI_READ)) != 0,
+                                              (asked.access & FI_REMOTE_READ) != 0,
+                                              (asked.access & FI_REMOTE_WRITE) != 0});
+            if (rc == 0) {
+                *mr = made.release();
+            }
+            return fi_result(rc);
+        }
         if (const int rc = made->publish(region, asked.key)) {
             DAT_WARN(mr, "fi_mr_reg*(): requested_key = 0x%llx is in use by another region",
                      static_cast<unsigned long long>(asked.key));

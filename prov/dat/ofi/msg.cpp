@@ -218,6 +218,7 @@ template <class Path> struct Sends {
 fi_ops_msg msg_ops_unconnected = Sends<Unlinked>::ops();
 fi_ops_msg msg_ops_iwarp = Sends<OverIwarp>::ops();
 fi_ops_msg msg_ops_shm = Sends<OverShm>::ops();
+fi_ops_msg msg_ops_verbs = Sends<OverVerbs>::ops();
 
 #define DAT_NO(slot) .slot = DAT_NOT_ENABLED(fi_ops_msg, slot)
 fi_ops_msg msg_ops_not_enabled = {

@@ -39,8 +39,9 @@ int control(fid_t f, int command, void* arg) {
                : -FI_ENOSYS;
 }
 
-int get_pep_option(fid_t, int level, int name, void* value, std::size_t* size) {
-    return get_option(level, name, value, size);
+int get_pep_option(fid_t f, int level, int name, void* value, std::size_t* size) {
+    return get_option(level, name, object_of<PassiveEndpoint, fid_pep>(f).connection_data(), value,
+                      size);
 }
 
 int set_pep_option(fid_t, int level, int name, const void* value, std::size_t size) {
@@ -111,11 +112,19 @@ iwarp::SocketAddress source_of(const fi_info& info) {
                : iwarp::SocketAddress();
 }
 
+std::unique_ptr<AnyListener> make_listener(AnyListenerOwner& owner, const fi_info& info) {
+    if (info.domain_attr && info.domain_attr->name &&
+        verbs::is_device_name(info.domain_attr->name)) {
+        return std::make_unique<HardListener>(owner);
+    }
+    return std::make_unique<SoftListener>(owner, parameters().settings);
+}
+
 } // namespace
 
 PassiveEndpoint::PassiveEndpoint(Fabric& fabric, Info info, void* context)
     : fabric_(fabric), info_(std::move(info)), name_(source_of(*info_)), backlog_(kDefaultBacklog),
-      listener_(*this, parameters().settings) {
+      listener_(make_listener(*this, *info_)) {
     fid.fclass = FI_CLASS_PEP;
     fid.context = context;
     fid.ops = &g_fid_ops;
@@ -145,6 +154,14 @@ PassiveEndpoint::~PassiveEndpoint() {
     fabric_.users.remove();
 }
 
+std::size_t PassiveEndpoint::connection_data() const {
+    const auto device =
+        verbs::is_device_name(info_->domain_attr->name ? info_->domain_attr->name : "")
+            ? verbs::device_at(name())
+            : std::optional<verbs::Device>();
+    return device ? device->request_data() : kMaxConnectionData;
+}
+
 int PassiveEndpoint::bind_queue(EventQueue& eq) {
     if (eq_) {
         DAT_WARN(ep_ctrl, "fi_pep_bind(): an event queue is bound already");
@@ -156,7 +173,7 @@ int PassiveEndpoint::bind_queue(EventQueue& eq) {
 }
 
 int PassiveEndpoint::bind_name(const iwarp::SocketAddress& name) {
-    if (const int rc = listener_.bind(name)) {
+    if (const int rc = listener_->bind(name)) {
         DAT_WARN(ep_ctrl, "cannot listen on %s: %s", name.text().c_str(), std::strerror(-rc));
         return rc;
     }
@@ -205,8 +222,8 @@ int PassiveEndpoint::give_socket(iwarp::Socket& socket, iwarp::SocketAddress& na
             return rc;
         }
     }
-    name = listener_.name();
-    socket = listener_.release();
+    name = listener_->name();
+    socket = listener_->release();
     taken_over_ = true;
     return 0;
 }
@@ -235,7 +252,7 @@ int PassiveEndpoint::listen() {
                                                       : provided_from_ ? Kind::provider
                                                                        : Kind::consumer,
                                                       static_cast<std::uint32_t>(backlog_));
-        if (const int rc = listener_.listen(backlog_)) {
+        if (const int rc = listener_->listen(backlog_)) {
             DAT_WARN(ep_ctrl, "cannot listen on %s: %s", name().text().c_str(), std::strerror(-rc));
             return rc;
         }
@@ -249,7 +266,7 @@ int PassiveEndpoint::listen() {
 }
 
 // The info of an FI_CONNREQ event, without the handle: for fi_domain() and fi_endpoint().
-Info PassiveEndpoint::describe(const iwarp::ConnRequest& request) const {
+Info PassiveEndpoint::describe(const Incoming& request) const {
     Info info(fi_dupinfo(provided_info_ ? provided_info_.get() : info_.get()));
     if (!info) {
         throw std::bad_alloc();
@@ -262,7 +279,7 @@ Info PassiveEndpoint::describe(const iwarp::ConnRequest& request) const {
     return info;
 }
 
-void PassiveEndpoint::announce(std::unique_ptr<iwarp::ConnRequest> request) {
+void PassiveEndpoint::announce(std::unique_ptr<Incoming> request) {
     const int rc = no_throw([&] { return take_in(request, true); });
     if (rc == -FI_EAGAIN) {
         DAT_INFO(ep_ctrl, "a connection request is refused: %d wait in the event queue", backlog_);
@@ -279,11 +296,11 @@ bool PassiveEndpoint::wants_more() {
 
 void PassiveEndpoint::came_by_handoff() {
     if (!wants_more()) {
-        listener_.stop();
+        listener_->stop();
     }
 }
 
-int PassiveEndpoint::take_in(std::unique_ptr<iwarp::ConnRequest>& request, bool arrived) {
+int PassiveEndpoint::take_in(std::unique_ptr<Incoming>& request, bool arrived) {
     Endpoint* holder = nullptr;
     {
         const std::lock_guard lock(mutex_);
@@ -371,7 +388,7 @@ int PassiveEndpoint::provide(Domain& domain, const fi_info* info) {
     if (!own) {
         return -FI_ENOMEM;
     }
-    if (!fits_endpoint("provide()", own.get())) {
+    if (!fits_endpoint("provide()", own.get(), domain.offering())) {
         return -FI_EINVAL;
     }
     own->handle = nullptr;

@@ -12,6 +12,7 @@
 #include "soft/iwarp/link.h"
 #include "soft/post.h"
 #include "soft/shm/link.h"
+#include "verbs/link.h"
 
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_ext_dat.h>
@@ -34,6 +35,7 @@ template <class L> struct Linked {
 };
 using OverIwarp = Linked<iwarp::Link>;
 using OverShm = Linked<shm::Link>;
+using OverVerbs = Linked<verbs::Link>;
 // There was no link when the caller looked at the table; there may be by now.
 using Unlinked = Linked<soft::Link>;
 
@@ -169,8 +171,8 @@ inline int check_peer(const char* call, soft::Endpoint& endpoint, soft::OpCode o
 template <class Path>
 [[gnu::always_inline]] inline ssize_t submit_here(const char* call, fid_ep* f, const Post& post) {
     Endpoint& ep = ep_of(f);
-    if (post.length > kMaxMessageSize) [[unlikely]] {
-        return refuse_length(call, post.length, kMaxMessageSize);
+    if (post.length > ep.message_size()) [[unlikely]] {
+        return refuse_length(call, post.length, ep.message_size());
     }
     if ((post.flags & FI_INJECT) != 0 && post.length > ep.inject_size() &&
         !soft::is_answered(post.op)) [[unlikely]] {
@@ -187,6 +189,9 @@ template <class Path>
     soft::Endpoint& endpoint = ep.soft();
     if (soft::is_answered(post.op) ||
         (post.flags & (FI_DELIVERY_COMPLETE | FI_REMOTE_CQ_DATA)) != 0) {
+        if (post.op == soft::OpCode::read && post.count > ep.read_segments()) [[unlikely]] {
+            return refuse_count(call, post.count, ep.read_segments());
+        }
         if (const int rc = check_peer(call, endpoint, post.op, post.flags)) [[unlikely]] {
             return rc;
         }

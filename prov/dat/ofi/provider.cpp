@@ -132,6 +132,9 @@ void define_parameters() {
                     "seconds that the passive side gives a connection's handshake. Default: 10");
     fi_param_define(p, "KEEPALIVE", FI_PARAM_STRING,
                     "seconds after which a silent peer is dead; 0: never. Default: 20");
+    fi_param_define(p, "TRANSPORT", FI_PARAM_STRING,
+                    "what fi_getinfo() lists: verbs (RDMA devices), soft (software), auto (for "
+                    "each address a device first, if there is one, then software). Default: auto");
     fi_param_define(p, "IFACE", FI_PARAM_STRING,
                     "name of the only network interface that fi_getinfo() lists. Default: all "
                     "that are up");
@@ -167,6 +170,24 @@ void read_shm(bool& shm) {
     }
 }
 
+void read_transport(Transport& transport) {
+    const char* text = value_of("TRANSPORT");
+    if (!text) {
+        return;
+    }
+    const std::string_view word(text);
+    if (word == "auto") {
+        transport = Transport::automatic;
+    } else if (word == "verbs") {
+        transport = Transport::verbs;
+    } else if (word == "soft") {
+        transport = Transport::soft;
+    } else {
+        DAT_WARN(core, "FI_DAT_TRANSPORT=\"%s\" is ignored: it has to be verbs, soft or auto",
+                 text);
+    }
+}
+
 void read_close(bool& graceful) {
     const char* text = value_of("CLOSE");
     if (!text) {
@@ -184,6 +205,7 @@ void read_parameters(Parameters& p) {
     read_crc(p.settings.crc);
     read_close(p.graceful_close);
     read_shm(p.settings.shm);
+    read_transport(p.transport);
     read_number("UNEXPECTED", "bytes", 0, p.settings.unexpected_bytes);
     read_number("RNR_TIMEOUT", "seconds", 1, p.settings.rnr_limit);
     read_number("HANDSHAKE_TIMEOUT", "seconds", 1, p.settings.handshake_limit);

@@ -11,6 +11,7 @@
 #include <rdma/providers/fi_prov.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 namespace dat::ofi {
@@ -18,10 +19,18 @@ namespace dat::ofi {
 inline constexpr char kProviderName[] = "dat";
 extern const std::uint32_t kProviderVersion; // FI_VERSION() of what configure.ac says
 
+// FI_DAT_TRANSPORT
+enum class Transport : std::uint8_t {
+    automatic, // devices first, then software
+    verbs,
+    soft,
+};
+
 struct Parameters {
     soft::Settings settings;
     bool graceful_close = false; // FI_DAT_CLOSE: what fi_shutdown() does
-    std::string interface;       // FI_DAT_IFACE: the only one listed; empty: all
+    Transport transport = Transport::automatic;
+    std::string interface; // FI_DAT_IFACE: the only one listed; empty: all
 };
 
 // As they were when the provider was loaded.

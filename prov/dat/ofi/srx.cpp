@@ -177,6 +177,11 @@ int open_srx(fid_domain* domain, fi_rx_attr* attr, fid_ep** srx, void* context) 
                  kMaxSharedSize, static_cast<unsigned long long>(kRxOpFlags), soft::kMaxIov);
         return -FI_EINVAL;
     }
+    if (!domain_of(domain).offering().shared_receives) {
+        DAT_WARN(ep_ctrl, "fi_srx_context(): not offered on an RDMA device; FI_DAT_TRANSPORT=soft "
+                          "has shared receive contexts");
+        return -FI_EOPNOTSUPP;
+    }
     return no_throw([&] {
         *srx =
             new SharedContext(domain_of(domain), static_cast<std::uint32_t>(size), flags, context);

@@ -66,6 +66,11 @@ int open_window(fid_domain* f, const std::uint8_t* key, std::size_t size, fid_mr
                 void* context) {
     return no_throw([&] {
         Domain& domain = domain_of(f);
+        if (domain.device()) {
+            DAT_WARN(mr, "window(): memory windows are not offered on an RDMA device; "
+                         "FI_DAT_TRANSPORT=soft has them");
+            return -FI_EOPNOTSUPP;
+        }
         ZoneHandle zone = domain.zone("window()", key, size);
         if (!zone) {
             return -FI_EINVAL;

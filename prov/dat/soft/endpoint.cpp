@@ -160,8 +160,10 @@ void Endpoint::receive_posted(std::uint64_t seq, core::PostVerdict verdict) {
     if (verdict == core::PostVerdict::flushed) {
         match_next_ = seq + 1;
         complete_receives();
-    } else if (starved_) {
+    } else if (starved_ && link_) {
         link_->receive_posted();
+    } else if (starved_ && handshake_) {
+        handshake_->receives_posted();
     }
     if (core_.receives().outstanding() > watermark_) {
         passed_watermark(core_.receives().outstanding());

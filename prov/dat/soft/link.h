@@ -16,7 +16,7 @@
 
 namespace dat::soft {
 
-enum class LinkKind : std::uint8_t { iwarp, shm, in_process };
+enum class LinkKind : std::uint8_t { iwarp, shm, verbs, in_process };
 
 // How a connection is let go.
 enum class Parting : std::uint8_t {
@@ -92,6 +92,8 @@ class Handshake {
     // The endpoint gives up (disconnect, free, timeout): nothing of this attempt
     // reaches it any more. The endpoint retires the handshake.
     virtual void abandon() = 0;
+    // A receive was posted while Endpoint::starved() held.
+    virtual void receives_posted() {}
 };
 
 } // namespace dat::soft

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// In place of this folder where it is built without libibverbs and librdmacm: there is
+// never a device, so nothing but the question for one is called. May include: verbs, base.
+#include "base/log.h"
+#include "verbs/connect.h"
+#include "verbs/link.h"
+
+#include <cerrno>
+
+namespace dat::verbs {
+
+class Channel {};
+struct Link::Batch {};
+
+std::size_t Device::request_data() const { return 0; }
+std::size_t Device::reply_data() const { return 0; }
+std::size_t Device::reject_data() const { return 0; }
+bool is_device_name(std::string_view name) { return name.find('/') != std::string_view::npos; }
+std::optional<Device> device_at(const SocketAddress&) { return std::nullopt; }
+void log_unusable() {}
+void log_no_address() {
+    DAT_WARN(core, "FI_DAT_TRANSPORT=verbs: built without libibverbs and librdmacm "
+                   "(--disable-verbs, or they were not found)");
+}
+int log_failure(const char*, int error) { return -error; }
+
+Domain::~Domain() = default;
+int Domain::open(const SocketAddress&) { return -ENODEV; }
+void Domain::progress_connections() {}
+void Domain::ready(std::uint32_t) {}
+ibv_mr* Domain::register_memory(const void*, void*, std::size_t, const Access&) { return nullptr; }
+std::uint32_t Domain::remote_key(const ibv_mr*) { return 0; }
+void Memory::remove(ibv_mr*) {}
+
+void Link::transmit(std::uint64_t, bool) {}
+SocketAddress Link::local() const { return {}; }
+
+ConnRequest::~ConnRequest() = default;
+bool ConnRequest::reject(std::span<const std::byte>) { return false; }
+int connect(Domain&, soft::Endpoint&, const SocketAddress&, const SocketAddress&,
+            std::span<const std::byte>, std::optional<std::chrono::microseconds>) {
+    return -ENODEV;
+}
+int accept(Domain&, soft::Endpoint&, ConnRequest&, std::span<const std::byte>) { return -ENODEV; }
+
+Listener::~Listener() = default;
+int Listener::bind(const SocketAddress&) { return -ENODEV; }
+int Listener::listen(int) { return -ENODEV; }
+void Listener::stop() {}
+void Listener::progress() {}
+int Listener::wait_fd() const { return -1; }
+
+} // namespace dat::verbs

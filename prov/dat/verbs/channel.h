@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// An event channel of rdma_cm with owners: a request may outlive the listener that it
+// came by. May include: verbs headers.
+#ifndef DAT_VERBS_CHANNEL_H
+#define DAT_VERBS_CHANNEL_H
+
+#include <rdma/rdma_cma.h>
+
+namespace dat::verbs {
+
+class Channel {
+  public:
+    explicit Channel(rdma_event_channel* channel) : channel_(channel) {}
+    ~Channel() { rdma_destroy_event_channel(channel_); }
+    Channel(const Channel&) = delete;
+    Channel& operator=(const Channel&) = delete;
+    rdma_event_channel* get() const { return channel_; }
+
+  private:
+    rdma_event_channel* channel_;
+};
+
+} // namespace dat::verbs
+
+#endif

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// Both sides of the handshake. See connect.h. May include: verbs, soft, core, base,
+// system headers.
+#include "verbs/connect.h"
+
+#include "base/log.h"
+#include "soft/domain.h"
+#include "verbs/channel.h"
+#include "verbs/link.h"
+#include "verbs/trailer.h"
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace dat::verbs {
+
+using core::Reason;
+using core::Stimulus;
+using soft::Parting;
+
+namespace {
+
+constexpr int kResolveMs = 2000;
+constexpr int kConsumerReject = 28; // IBA 12.6.7.2, "consumer reject"
+constexpr std::uint8_t kRetries = 7;
+constexpr std::uint8_t kRnrForEver = 7;
+
+class Handshake final : public soft::Handshake, public CmSink, private soft::Timer {
+  public:
+    // Takes the id.
+    Handshake(Domain& domain, soft::Endpoint& endpoint, rdma_cm_id* id, bool passive,
+              std::span<const std::byte> data)
+        : domain_(domain), endpoint_(endpoint), attempt_(endpoint.attempt()), id_(id),
+          passive_(passive), data_(data.begin(), data.end()) {
+        id->context = static_cast<CmSink*>(this);
+    }
+    ~Handshake() override { abandon(); }
+
+    void abandon() override {
+        domain_.soft().handshakes().disarm(*this);
+        if (link_) {
+            link_->part(Parting::abandon);
+            domain_.soft().retire(std::move(link_));
+        } else if (id_) {
+            rdma_destroy_id(id_);
+        }
+        id_ = nullptr;
+        over_ = true;
+    }
+    void receives_posted() override {
+        if (link_) {
+            link_->post_receives();
+        }
+    }
+    void happened(const CmEvent& event) override;
+
+    void resolve(const SocketAddress& destination);
+    void accept(bool gone);
+
+  private:
+    void expired() override { fail(later_, later_reason_); }
+    // Nothing is reported from within the caller's call.
+    void fail_later(Stimulus stimulus, Reason reason) {
+        later_ = stimulus;
+        later_reason_ = reason;
+        domain_.soft().handshakes().arm(*this, soft::Clock::now());
+    }
+    void fail(Stimulus stimulus, Reason reason, std::span<const std::byte> data = {}) {
+        endpoint_.failed(attempt_, passive_ ? Stimulus::handshake_failed : stimulus, reason, data);
+    }
+    int open_link();
+    rdma_conn_param parameters(std::size_t frame);
+    void request();
+    void established(const CmEvent& event);
+    void rejected(const CmEvent& event);
+
+    Domain& domain_;
+    soft::Endpoint& endpoint_;
+    const core::Attempt attempt_;
+    rdma_cm_id* id_;
+    const bool passive_;
+    bool over_ = false;
+    std::vector<std::byte> data_;
+    std::unique_ptr<Link> link_;
+    Stimulus later_{};
+    Reason later_reason_{};
+};
+
+int Handshake::open_link() {
+    auto link = std::make_unique<Link>(domain_, endpoint_, id_);
+    const int rc = link->open();
+    link_ = std::move(link); // its id, from here on
+    if (rc == 0) {
+        endpoint_.set_starved(true); // each receive that is posted is told of
+        link_->post_receives();
+    }
+    return rc;
+}
+
+rdma_conn_param Handshake::parameters(std::size_t frame) {
+    if (!domain_.device().iwarp) {
+        std::vector<std::byte> padded(frame);
+        pad(data_, padded);
+        data_ = std::move(padded);
+    }
+    rdma_conn_param param{};
+    param.private_data = data_.data();
+    param.private_data_len = static_cast<std::uint8_t>(data_.size());
+    param.responder_resources = link_->reads_in();
+    param.initiator_depth = link_->reads_out();
+    param.retry_count = kRetries;
+    param.rnr_retry_count = kRnrForEver;
+    return param;
+}
+
+void Handshake::resolve(const SocketAddress& destination) {
+    if (rdma_resolve_addr(id_, nullptr, const_cast<sockaddr*>(destination.get()), kResolveMs) !=
+        0) {
+        DAT_INFO(ep_ctrl, "%s: rdma_resolve_addr(): %s", destination.text().c_str(),
+                 std::strerror(errno));
+        fail_later(Stimulus::unreachable, Reason::unreachable);
+    }
+}
+
+// The route is known.
+void Handshake::request() {
+    if (id_->verbs != domain_.context()) {
+        DAT_WARN(ep_ctrl, "the way to the peer leads over another device than %s",
+                 domain_.device().name.c_str());
+        return fail(Stimulus::unreachable, Reason::unreachable);
+    }
+    if (open_link() != 0) {
+        return fail(Stimulus::refused, Reason::resources);
+    }
+    rdma_conn_param param = parameters(kRequestFrame);
+    if (rdma_connect(id_, &param) != 0) {
+        const int error = errno;
+        DAT_INFO(ep_ctrl, "rdma_connect(): %s", std::strerror(error));
+        if (error == ECONNREFUSED || error == ECONNRESET) {
+            return fail(Stimulus::refused, Reason::refused);
+        }
+        fail(Stimulus::unreachable, Reason::unreachable);
+    }
+}
+
+void Handshake::accept(bool gone) {
+    if (gone || open_link() != 0) {
+        return fail_later(Stimulus::handshake_failed,
+                          gone ? Reason::peer_closed : Reason::resources);
+    }
+    rdma_conn_param param = parameters(kReplyFrame);
+    if (rdma_accept(id_, &param) != 0) {
+        DAT_INFO(ep_ctrl, "rdma_accept(): %s", std::strerror(errno));
+        fail_later(Stimulus::handshake_failed, Reason::peer_closed);
+    }
+}
+
+void Handshake::established(const CmEvent& event) {
+    const auto frame = event.private_data();
+    const auto data = passive_ || !link_       ? std::span<const std::byte>()
+                      : domain_.device().iwarp ? frame
+                                               : content_of(frame).data;
+    std::unique_ptr<Link> link = std::move(link_);
+    id_->context = static_cast<CmSink*>(link.get());
+    id_ = nullptr;
+    endpoint_.established(attempt_, passive_ ? Stimulus::handshake_done : Stimulus::peer_accepted,
+                          std::move(link), data);
+}
+
+void Handshake::rejected(const CmEvent& event) {
+    const auto frame = event.private_data();
+    if (domain_.device().iwarp) {
+        // The device tells a reject and a connection that was not answered by this alone.
+        const bool by_peer = event.status == -ECONNREFUSED || !frame.empty();
+        return by_peer ? fail(Stimulus::peer_rejected, Reason::rejected, frame)
+                       : fail(Stimulus::refused, Reason::refused);
+    }
+    const Content content = content_of(frame);
+    if (event.status != kConsumerReject || content.refusal) {
+        return fail(Stimulus::refused, Reason::refused);
+    }
+    fail(Stimulus::peer_rejected, Reason::rejected, content.data);
+}
+
+void Handshake::happened(const CmEvent& event) {
+    if (over_) {
+        return;
+    }
+    DAT_INFO(ep_ctrl, "rdma_cm: %s, status %d",
+             rdma_event_str(static_cast<rdma_cm_event_type>(event.type)), event.status);
+    switch (event.type) {
+    case RDMA_CM_EVENT_ADDR_RESOLVED:
+        if (rdma_resolve_route(id_, kResolveMs) != 0) {
+            fail(Stimulus::unreachable, Reason::unreachable);
+        }
+        return;
+    case RDMA_CM_EVENT_ROUTE_RESOLVED:
+        return request();
+    case RDMA_CM_EVENT_ESTABLISHED:
+        return established(event);
+    case RDMA_CM_EVENT_REJECTED:
+        return rejected(event);
+    case RDMA_CM_EVENT_ADDR_ERROR:
+    case RDMA_CM_EVENT_ROUTE_ERROR:
+    case RDMA_CM_EVENT_UNREACHABLE:
+        return fail(Stimulus::unreachable, Reason::unreachable);
+    case RDMA_CM_EVENT_CONNECT_ERROR:
+    case RDMA_CM_EVENT_DISCONNECTED:
+        return fail(Stimulus::refused, Reason::peer_closed);
+    case RDMA_CM_EVENT_DEVICE_REMOVAL:
+        return fail(Stimulus::refused, Reason::resources);
+    default:
+        return;
+    }
+}
+
+} // namespace
+
+int connect(Domain& domain, soft::Endpoint& endpoint, const SocketAddress& destination,
+            const SocketAddress& source, std::span<const std::byte> private_data,
+            std::optional<std::chrono::microseconds> timeout) {
+    if (endpoint.core().state() != core::State::unconnected) {
+        return -EISCONN;
+    }
+    rdma_cm_id* id = nullptr;
+    if (rdma_create_id(domain.manager(), &id, nullptr, RDMA_PS_TCP) != 0) {
+        return -errno;
+    }
+    if (rdma_bind_addr(id, const_cast<sockaddr*>(source.get())) != 0) {
+        const int error = errno;
+        rdma_destroy_id(id);
+        return -error;
+    }
+    if (!endpoint.begin_connect(timeout)) {
+        rdma_destroy_id(id);
+        return -EISCONN;
+    }
+    auto handshake = std::make_unique<Handshake>(domain, endpoint, id, false, private_data);
+    Handshake& begun = *handshake;
+    endpoint.run(std::move(handshake));
+    begun.resolve(destination);
+    return 0;
+}
+
+int accept(Domain& domain, soft::Endpoint& endpoint, ConnRequest& request,
+           std::span<const std::byte> private_data) {
+    if (!request.core_.pending()) {
+        return -EINVAL;
+    }
+    if (request.id_->verbs != domain.context()) {
+        return -ENODEV;
+    }
+    if (!endpoint.begin_accept()) {
+        return -EISCONN;
+    }
+    request.core_.settle(core::ConnRequest::Fate::accepted);
+    rdma_cm_id* const id = std::exchange(request.id_, nullptr);
+    // Waits for whoever is about to tell `pending_`.
+    const bool moved = rdma_migrate_id(id, domain.manager()) == 0;
+    const bool gone = !moved || request.pending_->gone;
+    auto handshake = std::make_unique<Handshake>(domain, endpoint, id, true, private_data);
+    Handshake& begun = *handshake;
+    endpoint.run(std::move(handshake));
+    begun.accept(gone);
+    return 0;
+}
+
+} // namespace dat::verbs

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// See device.h. May include: verbs, base, system headers.
+#include "verbs/device.h"
+
+#include "base/log.h"
+#include "verbs/trailer.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <dirent.h>
+#include <memory>
+#include <rdma/rdma_cma.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+namespace dat::verbs {
+namespace {
+
+constexpr char kClass[] = "/sys/class/infiniband";
+constexpr char kManager[] = "/dev/infiniband/rdma_cm";
+constexpr std::size_t kIwarpData = 252; // an iWARP connection manager counts in one byte
+
+// The first device; empty: this host has none. librdmacm is not asked before.
+std::string first_device() {
+    const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(kClass), closedir);
+    while (const dirent* entry = folder ? readdir(folder.get()) : nullptr) {
+        if (entry->d_name[0] != '.') {
+            return entry->d_name;
+        }
+    }
+    return {};
+}
+
+bool permitted() { return access(kManager, R_OK | W_OK) == 0; }
+
+} // namespace
+
+std::size_t Device::request_data() const { return iwarp ? kIwarpData : kRequestFrame - kTrailer; }
+std::size_t Device::reply_data() const { return iwarp ? kIwarpData : kReplyFrame - kTrailer; }
+std::size_t Device::reject_data() const { return iwarp ? kIwarpData : kRejectFrame - kTrailer; }
+
+bool is_device_name(std::string_view name) { return name.find('/') != std::string_view::npos; }
+
+void describe(ibv_context* context, std::uint8_t port, Device& device) {
+    ibv_device_attr attr{};
+    ibv_port_attr port_attr{};
+    ibv_query_device(context, &attr);
+    ibv_query_port(context, port, &port_attr);
+    device.name = std::string(ibv_get_device_name(context->device)) + "/" + std::to_string(port);
+    device.iwarp = context->device->transport_type == IBV_TRANSPORT_IWARP;
+    device.atomics = !device.iwarp && attr.atomic_cap != IBV_ATOMIC_NONE;
+    device.immediate = !device.iwarp;
+    device.segments = static_cast<std::uint32_t>(std::max(attr.max_sge, 1));
+    device.read_segments =
+        device.iwarp ? static_cast<std::uint32_t>(std::max(attr.max_sge_rd, 1)) : device.segments;
+    device.operations = static_cast<std::uint32_t>(std::max(attr.max_qp_wr, 1));
+    device.reads_in = static_cast<std::uint32_t>(std::clamp(attr.max_qp_rd_atom, 0, 255));
+    device.reads_out = static_cast<std::uint32_t>(std::clamp(attr.max_qp_init_rd_atom, 0, 255));
+    device.message = std::min<std::uint64_t>(port_attr.max_msg_sz, UINT32_MAX);
+}
+
+std::optional<Device> device_at(const SocketAddress& address) {
+    if (address.loopback() || first_device().empty() || !permitted()) {
+        return std::nullopt;
+    }
+    const std::unique_ptr<rdma_event_channel, void (*)(rdma_event_channel*)> channel(
+        rdma_create_event_channel(), rdma_destroy_event_channel);
+    rdma_cm_id* raw = nullptr;
+    if (!channel || rdma_create_id(channel.get(), &raw, nullptr, RDMA_PS_TCP) != 0) {
+        return std::nullopt;
+    }
+    const std::unique_ptr<rdma_cm_id, int (*)(rdma_cm_id*)> id(raw, rdma_destroy_id);
+    SocketAddress any_port = address;
+    any_port.set_port(0);
+    if (rdma_bind_addr(raw, const_cast<sockaddr*>(any_port.get())) != 0 || !raw->verbs) {
+        return std::nullopt;
+    }
+    Device device;
+    describe(raw->verbs, raw->port_num, device);
+    return device;
+}
+
+void log_unusable() {
+    static std::atomic<bool> told{false};
+    const std::string first = first_device();
+    if (first.empty() || permitted() || told.exchange(true)) {
+        return;
+    }
+    const int error = errno;
+    if (error == ENOENT) {
+        DAT_WARN(core,
+                 "the RDMA device %s cannot be used: there is no %s; as root: modprobe "
+                 "rdma_ucm",
+                 first.c_str(), kManager);
+    } else {
+        DAT_WARN(core,
+                 "the RDMA device %s cannot be used: %s: %s; as root: chmod 0666 %s "
+                 "/dev/infiniband/uverbs*",
+                 first.c_str(), kManager, std::strerror(error), kManager);
+    }
+}
+
+void log_no_address() {
+    const std::string first = first_device();
+    if (first.empty()) {
+        DAT_WARN(core, "FI_DAT_TRANSPORT=verbs: this host has no RDMA device (%s is empty)",
+                 kClass);
+    } else if (permitted()) {
+        DAT_WARN(core,
+                 "the RDMA device %s has no fitting IP address: give its network interface "
+                 "one (ip addr add ADDRESS/PREFIX dev INTERFACE), and let it be up",
+                 first.c_str());
+    }
+}
+
+int log_failure(const char* what, int error) {
+    rlimit limit{};
+    if (error == ENOMEM && getrlimit(RLIMIT_MEMLOCK, &limit) == 0 &&
+        limit.rlim_cur != RLIM_INFINITY) {
+        DAT_WARN(domain,
+                 "%s: %s; memory that may be locked is limited to %llu KiB: ulimit -l "
+                 "unlimited, or `* - memlock unlimited` in /etc/security/limits.conf",
+                 what, std::strerror(error),
+                 static_cast<unsigned long long>(limit.rlim_cur / 1024));
+    } else {
+        DAT_WARN(domain, "%s: %s", what, std::strerror(error));
+    }
+    return -error;
+}
+
+} // namespace dat::verbs

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// The RDMA devices of this host, as their addresses show them. May include: soft/iwarp's
+// socket.h, base.
+#ifndef DAT_VERBS_DEVICE_H
+#define DAT_VERBS_DEVICE_H
+
+#include "soft/iwarp/socket.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+struct ibv_context;
+struct rdma_cm_id;
+
+namespace dat::verbs {
+
+using iwarp::SocketAddress;
+
+// A port of a device, and what the device says that it can.
+struct Device {
+    std::string name; // "mlx5_0/1": of the device, and its port; no interface is called so
+    bool iwarp = false;
+    bool atomics = false;       // on 8 bytes (fetch-add, compare-swap)
+    bool immediate = false;     // remote CQ data
+    std::uint32_t segments = 0; // of a request or receive
+    std::uint32_t read_segments = 0;
+    std::uint32_t operations = 0; // that a queue holds
+    std::uint32_t reads_in = 0;   // RDMA reads of one connection at once
+    std::uint32_t reads_out = 0;
+    std::uint64_t message = 0; // bytes
+
+    // U-63: bytes of private data.
+    std::size_t request_data() const;
+    std::size_t reply_data() const;
+    std::size_t reject_data() const;
+};
+
+// Whether the name of a domain is that of a device.
+bool is_device_name(std::string_view name);
+
+// The device that `address` is on; none: there is no such device, or it cannot be used.
+// Some system calls; nothing but a look at a folder where the host has no device.
+std::optional<Device> device_at(const SocketAddress& address);
+
+// Logs why devices that this host has cannot be used: no permission. Once a process.
+void log_unusable();
+// The device has no address by which rdma_cm could find it: for a program that asked for
+// verbs and got none.
+void log_no_address();
+
+// Logs that a call failed, with the limit that is the usual reason and the command that
+// mends it. Returns -error.
+int log_failure(const char* what, int error);
+
+// --- of this folder ---
+void describe(ibv_context* context, std::uint8_t port, Device& device);
+
+} // namespace dat::verbs
+
+#endif

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// See domain.h. May include: verbs, soft, base, system headers.
+#include "verbs/domain.h"
+
+#include "soft/domain.h"
+#include "verbs/link.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <rdma/rdma_cma.h>
+#include <sys/epoll.h>
+
+namespace dat::verbs {
+namespace {
+
+void make_nonblocking(int fd) { fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK); }
+
+} // namespace
+
+bool next_event(rdma_event_channel* channel, CmEvent& event, rdma_cm_id*& id) {
+    rdma_cm_event* raw = nullptr;
+    if (rdma_get_cm_event(channel, &raw) != 0) {
+        return false;
+    }
+    id = raw->id;
+    event.type = raw->event;
+    event.status = raw->status;
+    event.size = raw->param.conn.private_data
+                     ? std::min<std::size_t>(raw->param.conn.private_data_len, sizeof event.data)
+                     : 0;
+    if (event.size > 0) {
+        std::memcpy(event.data, raw->param.conn.private_data, event.size);
+    }
+    rdma_ack_cm_event(raw);
+    return true;
+}
+
+Domain::~Domain() {
+    for (const auto& [zone, pd] : pds_) {
+        ibv_dealloc_pd(pd);
+    }
+    if (completions_) {
+        ibv_destroy_comp_channel(completions_);
+    }
+    if (anchor_) {
+        rdma_destroy_id(anchor_);
+    }
+    if (manager_) {
+        rdma_destroy_event_channel(manager_);
+    }
+}
+
+int Domain::open(const SocketAddress& address) {
+    manager_ = rdma_create_event_channel();
+    if (!manager_ || rdma_create_id(manager_, &anchor_, nullptr, RDMA_PS_TCP) != 0) {
+        return log_failure("fi_domain(): rdma_create_id()", errno);
+    }
+    SocketAddress any_port = address;
+    any_port.set_port(0);
+    if (rdma_bind_addr(anchor_, const_cast<sockaddr*>(any_port.get())) != 0 || !anchor_->verbs) {
+        return log_failure("fi_domain(): no RDMA device has the address in info->src_addr",
+                           anchor_->verbs ? errno : ENODEV);
+    }
+    context_ = anchor_->verbs;
+    describe(context_, anchor_->port_num, device_);
+    completions_ = ibv_create_comp_channel(context_);
+    if (!completions_) {
+        return log_failure("fi_domain(): ibv_create_comp_channel()", errno);
+    }
+    make_nonblocking(manager_->fd);
+    make_nonblocking(completions_->fd);
+    int rc = soft_.reactor().add(completions_->fd, EPOLLIN, *this);
+    rc = rc ? rc : soft_.handshakes().add(manager_->fd, EPOLLIN, connections_);
+    return rc ? log_failure("fi_domain(): epoll", -rc) : 0;
+}
+
+ibv_pd* Domain::pd(const void* zone) {
+    ibv_pd*& pd = pds_[zone];
+    if (!pd) {
+        pd = ibv_alloc_pd(context_);
+        if (!pd) {
+            pds_.erase(zone);
+            return nullptr;
+        }
+    }
+    return pd;
+}
+
+void Domain::progress_connections() {
+    CmEvent event;
+    rdma_cm_id* id = nullptr;
+    while (next_event(manager_, event, id)) {
+        if (id->context) {
+            static_cast<CmSink*>(id->context)->happened(event);
+        }
+    }
+}
+
+// Each queue that was armed and has something since.
+void Domain::ready(std::uint32_t) {
+    ibv_cq* cq = nullptr;
+    void* link = nullptr;
+    while (ibv_get_cq_event(completions_, &cq, &link) == 0) {
+        ibv_ack_cq_events(cq, 1);
+        static_cast<Link*>(link)->called();
+    }
+}
+
+ibv_mr* Domain::register_memory(const void* zone, void* base, std::size_t length,
+                                const Access& access) {
+    ibv_pd* const own = pd(zone);
+    if (!own) {
+        return nullptr;
+    }
+    // The sink of an RDMA read is, on iWARP, written by the peer.
+    const bool writes = access.remote_write || access.local_write;
+    const bool by_peer = access.remote_write || (access.local_write && device_.iwarp);
+    int flags = (writes ? IBV_ACCESS_LOCAL_WRITE : 0) | (by_peer ? IBV_ACCESS_REMOTE_WRITE : 0) |
+                (access.remote_read ? IBV_ACCESS_REMOTE_READ : 0);
+    if (device_.atomics && access.remote_write) {
+        flags |= IBV_ACCESS_REMOTE_ATOMIC;
+    }
+    return memory_.add(own, base, length, flags);
+}
+
+std::uint32_t Domain::remote_key(const ibv_mr* mr) { return mr->rkey; }
+
+} // namespace dat::verbs

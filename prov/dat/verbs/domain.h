@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// What the connections of one domain share on a device: its context, protection domains,
+// memory, and the two channels by which the device calls. Under the domain's gate.
+// May include: soft, core, base.
+#ifndef DAT_VERBS_DOMAIN_H
+#define DAT_VERBS_DOMAIN_H
+
+#include "soft/reactor.h"
+#include "verbs/device.h"
+#include "verbs/memory.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+
+struct ibv_comp_channel;
+struct ibv_context;
+struct ibv_pd;
+struct rdma_cm_event;
+struct rdma_cm_id;
+struct rdma_event_channel;
+
+namespace dat::soft {
+class Domain;
+}
+
+namespace dat::verbs {
+
+// What happened to a connection, or one that is being made. A copy: the event itself has
+// been acknowledged.
+struct CmEvent {
+    int type = 0; // rdma_cm_event_type
+    int status = 0;
+    std::size_t size = 0;
+    std::byte data[256];
+    std::span<const std::byte> private_data() const { return {data, size}; }
+};
+
+// The context of each rdma_cm_id on a domain's channel.
+class CmSink {
+  public:
+    virtual void happened(const CmEvent& event) = 0;
+
+  protected:
+    ~CmSink() = default;
+};
+
+// Takes the next event of a channel, with the one whom it concerns; false: there is none.
+bool next_event(rdma_event_channel* channel, CmEvent& event, rdma_cm_id*& id);
+
+class Domain final : private soft::Pollable {
+  public:
+    explicit Domain(soft::Domain& soft) : soft_(soft) {}
+    // No link, handshake or region is left; `soft` may have gone.
+    ~Domain();
+    Domain(const Domain&) = delete;
+    Domain& operator=(const Domain&) = delete;
+
+    // The device that `address` is on. 0 or -errno, logged.
+    int open(const SocketAddress& address);
+
+    soft::Domain& soft() { return soft_; }
+    const Device& device() const { return device_; }
+    ibv_context* context() const { return context_; }
+    rdma_event_channel* manager() const { return manager_; }
+    ibv_comp_channel* completions() const { return completions_; }
+    Memory& memory() { return memory_; }
+    // Of a protection zone; nullptr: errno. It lives as long as the domain.
+    ibv_pd* pd(const void* zone);
+
+    // Reads the events of connections that are there.
+    void progress_connections();
+
+    // For fi_mr_reg(3): what peers, and this side, may do. nullptr: errno.
+    struct Access {
+        bool local_write = false;
+        bool remote_read = false;
+        bool remote_write = false;
+    };
+    ibv_mr* register_memory(const void* zone, void* base, std::size_t length, const Access& access);
+    void deregister(ibv_mr* mr) { memory_.remove(mr); }
+    static std::uint32_t remote_key(const ibv_mr* mr);
+
+  private:
+    struct Connections final : soft::Pollable {
+        explicit Connections(Domain& domain) : domain_(domain) {}
+        void ready(std::uint32_t) override { domain_.progress_connections(); }
+        Domain& domain_;
+    };
+    void ready(std::uint32_t events) override; // completions_
+
+    soft::Domain& soft_;
+    Device device_;
+    rdma_event_channel* manager_ = nullptr;
+    ibv_comp_channel* completions_ = nullptr;
+    rdma_cm_id* anchor_ = nullptr; // bound to the address: keeps the context
+    ibv_context* context_ = nullptr;
+    std::map<const void*, ibv_pd*> pds_;
+    Memory memory_;
+    Connections connections_{*this};
+};
+
+} // namespace dat::verbs
+
+#endif

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// How the link ends: failed work requests, events of the connection manager, and letting
+// go of the queue pair. See link.h. May include: verbs, soft, core, base, system headers.
+#include "base/log.h"
+#include "soft/domain.h"
+#include "verbs/link.h"
+#include "verbs/link_parts.h"
+
+#include <cerrno>
+#include <rdma/rdma_cma.h>
+
+namespace dat::verbs {
+
+using core::DtoStatus;
+using core::Reason;
+using core::Stimulus;
+using soft::Parting;
+
+namespace {
+
+// How long the connection manager may take to say why a queue pair has failed.
+constexpr std::chrono::milliseconds kGrace{1000};
+// How long it is left to finish a disconnect.
+constexpr std::chrono::seconds kGoodbye{3};
+
+// An id whose disconnect is on its way.
+class Goodbye final : public soft::Lingerer, public CmSink, private soft::Timer {
+  public:
+    Goodbye(Domain& domain, rdma_cm_id* id) : domain_(domain), id_(id) {
+        id->context = static_cast<CmSink*>(this);
+        domain.soft().reactor().arm(*this, kGoodbye);
+    }
+    ~Goodbye() override {
+        domain_.soft().reactor().disarm(*this);
+        rdma_destroy_id(id_);
+    }
+    void happened(const CmEvent&) override { expired(); }
+
+  private:
+    void expired() override { domain_.soft().dismiss(*this); }
+
+    Domain& domain_;
+    rdma_cm_id* id_;
+};
+
+} // namespace
+
+DtoStatus status_of(const ibv_wc& wc) {
+    switch (wc.status) {
+    case IBV_WC_LOC_LEN_ERR:
+        return DtoStatus::local_length;
+    case IBV_WC_LOC_PROT_ERR:
+    case IBV_WC_LOC_ACCESS_ERR:
+        return DtoStatus::local_protection;
+    case IBV_WC_WR_FLUSH_ERR:
+        return DtoStatus::flushed;
+    case IBV_WC_MW_BIND_ERR:
+        return DtoStatus::rmr_operation_failed;
+    case IBV_WC_BAD_RESP_ERR:
+        return DtoStatus::bad_response;
+    case IBV_WC_REM_ACCESS_ERR:
+        return DtoStatus::remote_access;
+    case IBV_WC_REM_INV_REQ_ERR:
+    case IBV_WC_REM_OP_ERR:
+        return DtoStatus::remote_responder;
+    case IBV_WC_RNR_RETRY_EXC_ERR:
+        return DtoStatus::receiver_not_ready;
+    case IBV_WC_RETRY_EXC_ERR:
+        return DtoStatus::transport;
+    default:
+        return DtoStatus::local_ep;
+    }
+}
+
+// False: the connection is over.
+bool Link::failed(const ibv_wc& wc) {
+    DtoStatus status = status_of(wc);
+    if (is_receive(wc.wr_id) &&
+        (wc.status == IBV_WC_REM_INV_REQ_ERR || wc.status == IBV_WC_LOC_QP_OP_ERR)) {
+        status = DtoStatus::local_length; // rxe's words for it: the message did not fit
+    }
+    if (status == DtoStatus::flushed) {
+        // The queue pair has failed, or is being closed; why, others say: the work request
+        // that failed first, or the connection manager.
+        if (!failing_) {
+            failing_ = true;
+            domain_.soft().handshakes().arm(*this, kGrace);
+        }
+        return true;
+    }
+    const std::uint64_t seq = seq_of(wc.wr_id);
+    DAT_INFO(ep_data, "%s: %s", domain_.device().name.c_str(), ibv_wc_status_str(wc.status));
+    if (is_receive(wc.wr_id)) {
+        give_back(wc.wr_id);
+        endpoint_.complete_receive(seq, status, 0);
+        endpoint_.over(Stimulus::broken, Reason::dto_error, Parting::clean);
+        return false;
+    }
+    if (wc.wr_id == kMarker) {
+        endpoint_.over(Stimulus::broken, Reason::dto_error, Parting::clean);
+        return false;
+    }
+    finish_below(seq);
+    give_back(wc.wr_id);
+    const Reason reason =
+        status == DtoStatus::receiver_not_ready ? Reason::rnr_timeout : Reason::dto_error;
+    endpoint_.request_failed(seq, status, reason, Parting::clean);
+    return false;
+}
+
+// U-9, or nobody has said why the queue pair has failed.
+void Link::expired() {
+    if (draining_ && !failing_) {
+        return done_ != drained_at_ ? watch_drain() : endpoint_.receives_missing();
+    }
+    endpoint_.over(Stimulus::broken, Reason::peer_reset, Parting::abandon);
+}
+
+void Link::happened(const CmEvent& event) {
+    if (over_) {
+        return;
+    }
+    if (event.type == RDMA_CM_EVENT_DEVICE_REMOVAL) {
+        return endpoint_.over(Stimulus::async_error, Reason::resources, Parting::abandon);
+    }
+    if (event.type != RDMA_CM_EVENT_DISCONNECTED) {
+        return;
+    }
+    // What an operation failed of comes before the end that follows it.
+    while (stirs()) {
+        while (taken_ < ready_) {
+            if (!take(batch_->wc[taken_++])) {
+                return;
+            }
+        }
+    }
+    if (qp_failed()) { // the peer leaves because an access of its was refused
+        return endpoint_.over(Stimulus::broken, Reason::protocol, Parting::clean);
+    }
+    endpoint_.over(Stimulus::peer_disconnected, Reason::peer_closed, Parting::clean);
+}
+
+// On iWARP the end of the stream ends the queue pair as well, and says nothing.
+bool Link::qp_failed() const {
+    ibv_qp_attr attr{};
+    ibv_qp_init_attr made{};
+    return !domain_.device().iwarp && ibv_query_qp(qp_, &attr, IBV_QP_STATE, &made) == 0 &&
+           attr.qp_state == IBV_QPS_ERR;
+}
+
+// --- a graceful disconnect ---
+
+void Link::drain() {
+    draining_ = true;
+    watch_drain();
+    check_drained();
+}
+
+// As long as something completes the peer takes what it is sent.
+void Link::watch_drain() {
+    drained_at_ = done_;
+    domain_.soft().handshakes().arm(*this, domain_.soft().settings().rnr_limit);
+}
+
+// Everything is complete. On iWARP that says no more than that it has been sent: a read
+// behind it is answered once it is placed.
+void Link::check_drained() {
+    const bool all = done_ == endpoint_.core().requests().next();
+    const bool by_answer = domain_.device().iwarp && reads_out() > 0;
+    if (over_ || marked_ || failing_) {
+        return;
+    }
+    if (confirmed_ || (all && !by_answer)) {
+        return endpoint_.over(Stimulus::drained, Reason::local, Parting::clean);
+    }
+    post_marker();
+}
+
+void Link::post_marker() {
+    ibv_sge nothing{};
+    ibv_send_wr wr{};
+    ibv_send_wr* bad = nullptr;
+    wr.wr_id = kMarker;
+    wr.sg_list = &nothing;
+    wr.num_sge = domain_.device().iwarp ? 1 : 0;
+    wr.opcode = domain_.device().iwarp ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE;
+    wr.send_flags = IBV_SEND_SIGNALED;
+    marked_ = ibv_post_send(qp_, &wr, &bad) == 0;
+    if (!marked_) {
+        endpoint_.over(Stimulus::broken, Reason::dto_error, Parting::clean);
+    }
+}
+
+// --- letting go ---
+
+// What is complete is taken in before the rest counts as flushed. In a failed queue pair
+// each request that had not completed gives a completion, also one that asked for none:
+// those before the first of them are done.
+void Link::harvest() {
+    bool flushed = false;
+    while (stirs()) {
+        while (taken_ < ready_) {
+            const ibv_wc& wc = batch_->wc[taken_++];
+            if (wc.wr_id == kMarker) {
+                continue;
+            }
+            if (wc.status == IBV_WC_SUCCESS) {
+                if (is_receive(wc.wr_id)) {
+                    received(wc);
+                } else if (!flushed) {
+                    finish_below(seq_of(wc.wr_id) + 1);
+                }
+            } else if (!is_receive(wc.wr_id) && !flushed) {
+                flushed = true;
+                finish_below(seq_of(wc.wr_id));
+            }
+        }
+    }
+}
+
+void Link::part(Parting how) {
+    over_ = true;
+    domain_.soft().handshakes().disarm(*this);
+    if (qp_) {
+        const bool told = how == Parting::clean && started_ && rdma_disconnect(id_) == 0;
+        if (!told) {
+            ibv_qp_attr attr{};
+            attr.qp_state = IBV_QPS_ERR;
+            ibv_modify_qp(qp_, &attr, IBV_QP_STATE);
+        }
+        harvest();
+        // From here on the device touches no memory of the program.
+        rdma_destroy_qp(id_);
+        qp_ = nullptr;
+        if (told && !domain_.device().iwarp) {
+            domain_.soft().linger(std::make_unique<Goodbye>(domain_, id_));
+            id_ = nullptr;
+        }
+    }
+    if (cq_) {
+        ibv_destroy_cq(cq_);
+        cq_ = nullptr;
+    }
+    while (!loans_.empty()) {
+        end_loan(loans_.begin()->first);
+    }
+    if (id_) {
+        rdma_destroy_id(id_);
+        id_ = nullptr;
+    }
+}
+
+} // namespace dat::verbs

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// See link.h: posting and completions. How a connection ends stands in ending.cpp.
+// May include: verbs, soft, core, base, system headers.
+#include "verbs/link.h"
+
+#include "base/log.h"
+#include "soft/domain.h"
+#include "verbs/link_parts.h"
+
+#include <algorithm>
+#include <arpa/inet.h>
+#include <cassert>
+#include <cerrno>
+#include <cstring>
+#include <rdma/rdma_cma.h>
+
+namespace dat::verbs {
+
+using core::DtoStatus;
+using core::Reason;
+using core::Stimulus;
+using soft::OpCode;
+using soft::Parting;
+
+Link::Link(Domain& domain, soft::Endpoint& endpoint, rdma_cm_id* id)
+    : soft::MemoryLink(kKind), domain_(domain), endpoint_(endpoint), id_(id),
+      done_(endpoint.core().requests().next()),
+      signal_period_(std::max<std::uint64_t>(endpoint.limits().requests / 4, 1)),
+      batch_(std::make_unique<Batch>()) {}
+
+Link::~Link() { assert(over_ && !qp_ && !cq_ && !armed()); }
+
+int Link::open() {
+    const soft::Endpoint::Limits limits = endpoint_.limits();
+    ibv_pd* const pd = domain_.pd(endpoint_.zone());
+    if (!pd) {
+        return log_failure("a connection: ibv_alloc_pd()", errno);
+    }
+    pd_ = pd;
+    const std::uint32_t sends = limits.requests + 2; // markers
+    cq_ = ibv_create_cq(domain_.context(), static_cast<int>(sends + limits.receives + 1), this,
+                        domain_.completions(), 0);
+    if (!cq_) {
+        return log_failure("a connection: ibv_create_cq()", errno);
+    }
+    ibv_qp_init_attr attr{};
+    attr.qp_context = this;
+    attr.send_cq = attr.recv_cq = cq_;
+    attr.qp_type = IBV_QPT_RC;
+    attr.cap.max_send_wr = sends;
+    attr.cap.max_recv_wr = limits.receives;
+    attr.cap.max_send_sge = attr.cap.max_recv_sge =
+        std::min<std::uint32_t>(domain_.device().segments, soft::kMaxIov);
+    attr.cap.max_inline_data = soft::kInjectSize;
+    int rc = rdma_create_qp(id_, pd, &attr);
+    if (rc != 0 && errno == EINVAL) { // a device that has no inline data
+        attr.cap.max_inline_data = 0;
+        rc = rdma_create_qp(id_, pd, &attr);
+    }
+    if (rc != 0) {
+        return log_failure("a connection: rdma_create_qp()", errno);
+    }
+    qp_ = id_->qp;
+    inline_size_ = attr.cap.max_inline_data;
+    return 0;
+}
+
+SocketAddress Link::local() const {
+    const sockaddr* address = rdma_get_local_addr(id_);
+    return SocketAddress(address, sizeof(sockaddr_in6));
+}
+
+std::uint8_t Link::reads_in() const {
+    return static_cast<std::uint8_t>(
+        std::min<std::uint32_t>(endpoint_.reads().in, domain_.device().reads_in));
+}
+
+std::uint8_t Link::reads_out() const {
+    return static_cast<std::uint8_t>(
+        std::min<std::uint32_t>(endpoint_.reads().out, domain_.device().reads_out));
+}
+
+// --- posting ---
+
+bool Link::lend(const soft::Iov& what, int access, std::uint64_t wr_id, std::uint32_t& key) {
+    auto* const pd = static_cast<ibv_pd*>(pd_);
+    if (const ibv_mr* known = domain_.memory().find(pd, what.base, what.length, access))
+        [[likely]] {
+        key = known->lkey;
+        return true;
+    }
+    ibv_mr* const mr = ibv_reg_mr(pd, what.base, what.length, static_cast<unsigned>(access));
+    if (!mr) {
+        log_failure("memory of an operation: ibv_reg_mr()", errno);
+        return false;
+    }
+    loans_[wr_id].regions.push_back(mr);
+    key = mr->lkey;
+    return true;
+}
+
+void Link::end_loan(std::uint64_t wr_id) {
+    const auto found = loans_.find(wr_id);
+    if (found != loans_.end()) {
+        for (ibv_mr* mr : found->second.regions) {
+            ibv_dereg_mr(mr);
+        }
+        loans_.erase(found);
+    }
+}
+
+bool Link::gather(std::span<const soft::Iov> from, int access, std::uint64_t wr_id,
+                  std::span<ibv_sge> to, int& count) {
+    count = 0;
+    for (const soft::Iov& segment : from) {
+        if (segment.length == 0) { // DTO-2
+            continue;
+        }
+        ibv_sge& sge = to[static_cast<std::size_t>(count++)];
+        sge.addr = reinterpret_cast<std::uintptr_t>(segment.base);
+        sge.length = static_cast<std::uint32_t>(segment.length);
+        if (access == kInline) {
+            sge.lkey = 0;
+        } else if (!lend(segment, access, wr_id, sge.lkey)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void Link::transmit(std::uint64_t seq, bool) {
+    const soft::Request& request = endpoint_.request(seq);
+    const std::uint64_t wr_id = request_id(seq);
+    ibv_sge segments[soft::kMaxIov];
+    ibv_send_wr wr{};
+    ibv_send_wr* bad = nullptr;
+    wr.wr_id = wr_id;
+    wr.sg_list = segments;
+    if (request.signaled || seq % signal_period_ == 0) {
+        wr.send_flags = IBV_SEND_SIGNALED;
+    }
+    if (request.fence) [[unlikely]] {
+        wr.send_flags |= IBV_SEND_FENCE;
+    }
+    if (request.solicited) [[unlikely]] {
+        wr.send_flags |= IBV_SEND_SOLICITED;
+    }
+    int access = 0;
+    switch (request.op) {
+    case OpCode::send:
+        wr.opcode = request.has_data ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND;
+        break;
+    case OpCode::write:
+        wr.opcode = request.has_data ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE;
+        break;
+    case OpCode::read:
+        wr.opcode = IBV_WR_RDMA_READ;
+        access = domain_.device().iwarp ? IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE
+                                        : IBV_ACCESS_LOCAL_WRITE;
+        break;
+    default: // refused before: the offer has none
+        return post_failed(seq, EOPNOTSUPP);
+    }
+    wr.imm_data = htonl(request.data);
+    wr.wr.rdma.remote_addr = request.remote_address;
+    wr.wr.rdma.rkey = request.remote_key;
+    if (request.op != OpCode::read && request.length <= inline_size_) {
+        wr.send_flags |= IBV_SEND_INLINE;
+        access = kInline;
+    }
+    if (!gather(request.segments(), access, wr_id, segments, wr.num_sge)) {
+        return post_failed(seq, ENOMEM);
+    }
+    if (wr.num_sge == 0 && request.op == OpCode::read) { // some want one
+        segments[0] = {};
+        wr.num_sge = 1;
+    }
+    if (const int error = ibv_post_send(qp_, &wr, &bad)) [[unlikely]] {
+        post_failed(seq, error);
+    }
+}
+
+// Such a request never was on its way: it fails, and the connection with it.
+void Link::post_failed(std::uint64_t seq, int error) {
+    DAT_WARN(ep_data, "a request cannot be posted to %s: %s", domain_.device().name.c_str(),
+             std::strerror(error));
+    end_loan(request_id(seq));
+    endpoint_.request_failed(seq, DtoStatus::local_ep, Reason::resources, Parting::clean);
+}
+
+void Link::post_receives() {
+    while (!over_ && endpoint_.has_receive()) {
+        const std::uint64_t seq = endpoint_.match_receive();
+        const soft::Receive& receive = endpoint_.receive(seq);
+        ibv_sge segments[soft::kMaxIov];
+        ibv_recv_wr wr{};
+        ibv_recv_wr* bad = nullptr;
+        wr.wr_id = receive_id(seq);
+        wr.sg_list = segments;
+        int error = ENOMEM;
+        if (gather(receive.segments(), IBV_ACCESS_LOCAL_WRITE, wr.wr_id, segments, wr.num_sge)) {
+            error = ibv_post_recv(qp_, &wr, &bad);
+        }
+        if (error != 0) [[unlikely]] {
+            DAT_WARN(ep_data, "a receive cannot be posted to %s: %s", domain_.device().name.c_str(),
+                     std::strerror(error));
+            end_loan(wr.wr_id);
+            endpoint_.complete_receive(seq, DtoStatus::local_ep, 0);
+            if (started_) {
+                endpoint_.over(Stimulus::broken, Reason::resources, Parting::clean);
+            }
+            return;
+        }
+    }
+}
+
+// --- completions ---
+
+void Link::start() {
+    started_ = true;
+    if (!domain_.device().iwarp) {
+        // The connection manager's is 655 ms: so long a sender would stand still.
+        ibv_qp_attr attr{};
+        attr.min_rnr_timer = kRnrTimer;
+        ibv_modify_qp(qp_, &attr, IBV_QP_MIN_RNR_TIMER);
+    }
+    post_receives();
+    if (!over_) {
+        rouse();
+        domain_.soft().wake(*this);
+        poll();
+    }
+}
+
+void Link::called() {
+    if (started_ && !over_ && asleep_) {
+        rouse();
+        domain_.soft().wake(*this);
+        poll();
+    }
+}
+
+void Link::doze() {
+    asleep_ = true;
+    ibv_req_notify_cq(cq_, 0);
+}
+
+int Link::fetch() const { return std::max(ibv_poll_cq(cq_, kBatch, batch_->wc), 0); }
+
+bool Link::stirs() const {
+    if (ready_ == taken_) {
+        ready_ = fetch();
+        taken_ = 0;
+    }
+    return ready_ > taken_;
+}
+
+void Link::rouse() {
+    asleep_ = false;
+    idle_polls_ = 0;
+}
+
+void Link::poll() {
+    if (!stirs()) {
+        if (!asleep_ && ++idle_polls_ > domain_.soft().patience()) {
+            domain_.soft().let_sleep(*this);
+        }
+        return;
+    }
+    idle_polls_ = 0;
+    while (taken_ < ready_) {
+        if (!take(batch_->wc[taken_++])) {
+            return;
+        }
+    }
+    if (draining_) [[unlikely]] {
+        check_drained();
+    }
+}
+
+// False: the connection is over.
+bool Link::take(const ibv_wc& wc) {
+    if (wc.status != IBV_WC_SUCCESS) [[unlikely]] {
+        return failed(wc);
+    }
+    if (is_receive(wc.wr_id)) {
+        received(wc);
+    } else if (wc.wr_id == kMarker) {
+        finish_below(endpoint_.core().requests().next());
+        marked_ = false;
+        confirmed_ = true;
+    } else {
+        finish_below(seq_of(wc.wr_id) + 1);
+    }
+    return !over_;
+}
+
+// A request gives no completion of its own where none is asked for: the next that does
+// stands for those before it, since they complete in order.
+void Link::finish_below(std::uint64_t seq) {
+    while (done_ < seq) {
+        give_back(request_id(done_));
+        endpoint_.finish_request(done_++, DtoStatus::success);
+    }
+}
+
+void Link::received(const ibv_wc& wc) {
+    const std::uint64_t seq = seq_of(wc.wr_id);
+    give_back(wc.wr_id);
+    const bool by_write = wc.opcode == IBV_WC_RECV_RDMA_WITH_IMM;
+    if ((wc.wc_flags & IBV_WC_WITH_IMM) == 0) [[likely]] {
+        return endpoint_.complete_message(seq, wc.byte_len);
+    }
+    const auto how =
+        static_cast<std::uint8_t>(by_write ? soft::kWithData | soft::kByWrite : soft::kWithData);
+    endpoint_.complete_receive(seq, DtoStatus::success, wc.byte_len, how, ntohl(wc.imm_data));
+}
+
+} // namespace dat::verbs

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// The link over a queue pair of an RDMA device. It is made with the handshake, which
+// posts receives before the peer may send, and given to the endpoint when that ends well.
+// Each connection has a queue pair and a completion queue of its own, so that nothing of
+// an earlier one is ever in its way. Under the domain's gate. May include: verbs, soft,
+// core.
+#ifndef DAT_VERBS_LINK_H
+#define DAT_VERBS_LINK_H
+
+#include "soft/endpoint.h"
+#include "soft/link.h"
+#include "verbs/domain.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+struct ibv_cq;
+struct ibv_qp;
+struct ibv_sge;
+struct ibv_wc;
+
+namespace dat::verbs {
+
+class Link final : public soft::MemoryLink, public CmSink, private soft::Timer {
+  public:
+    static constexpr soft::LinkKind kKind = soft::LinkKind::verbs;
+
+    // Takes the id.
+    Link(Domain& domain, soft::Endpoint& endpoint, rdma_cm_id* id);
+    ~Link() override; // after part()
+    // Makes the queues. 0 or -errno, logged.
+    int open();
+    rdma_cm_id* id() const { return id_; }
+    SocketAddress local() const;
+    // What a connect or accept says of RDMA reads; `of_peer`: what the peer asked for.
+    std::uint8_t reads_in() const;
+    std::uint8_t reads_out() const;
+    // Gives the device the receives that the endpoint has.
+    void post_receives();
+    // The completion queue has something.
+    void called();
+
+    // soft::Link
+    void transmit(std::uint64_t seq, bool more) override;
+    bool confirms_delivery() const override { return false; }
+    bool dat_peer() const override { return domain_.device().immediate; }
+    bool peer_serves_reads() const override { return reads_out() > 0; }
+    void start() override;
+    void poll() override;
+    void push() override {}
+    void receive_posted() override { post_receives(); }
+    void drain() override;
+    void part(soft::Parting how) override;
+    void doze() override;
+    bool stirs() const override;
+    void rouse() override;
+
+    void happened(const CmEvent& event) override;
+
+  private:
+    static constexpr int kBatch = 16;
+    struct Batch;
+    // Memory that is registered for one operation.
+    struct Loan {
+        std::vector<ibv_mr*> regions;
+    };
+
+    void expired() override;
+    bool take(const ibv_wc& wc);
+    void received(const ibv_wc& wc);
+    bool failed(const ibv_wc& wc);
+    void finish_below(std::uint64_t seq);
+    void watch_drain();
+    void check_drained();
+    void post_marker();
+    bool gather(std::span<const soft::Iov> from, int access, std::uint64_t wr_id,
+                std::span<ibv_sge> to, int& count);
+    bool lend(const soft::Iov& what, int access, std::uint64_t wr_id, std::uint32_t& key);
+    void give_back(std::uint64_t wr_id) {
+        if (!loans_.empty()) [[unlikely]] {
+            end_loan(wr_id);
+        }
+    }
+    void end_loan(std::uint64_t wr_id);
+    void post_failed(std::uint64_t seq, int error);
+    bool qp_failed() const;
+    void harvest();
+    int fetch() const;
+
+    Domain& domain_;
+    soft::Endpoint& endpoint_;
+    rdma_cm_id* id_;
+    ibv_qp* qp_ = nullptr;
+    ibv_cq* cq_ = nullptr;
+    void* pd_ = nullptr;
+    std::uint32_t inline_size_ = 0;
+    std::uint64_t done_;           // requests before this one are finished
+    std::uint64_t drained_at_ = 0; // done_ when that was last looked at
+    std::uint64_t signal_period_;  // each so manieth request gives a completion in any case
+    std::unordered_map<std::uint64_t, Loan> loans_;
+    std::unique_ptr<Batch> batch_;
+    mutable int ready_ = 0; // of batch_
+    mutable int taken_ = 0;
+    std::uint32_t idle_polls_ = 0;
+    bool asleep_ = true;
+    bool started_ = false;
+    bool over_ = false;
+    bool draining_ = false;
+    bool marked_ = false;    // a marker is on its way
+    bool confirmed_ = false; // and has come back, behind everything
+    bool failing_ = false;   // flushed completions were seen
+};
+
+} // namespace dat::verbs
+
+#endif

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// What the files of the link share. May include: verbs, verbs headers.
+#ifndef DAT_VERBS_LINK_PARTS_H
+#define DAT_VERBS_LINK_PARTS_H
+
+#include "verbs/link.h"
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+
+namespace dat::verbs {
+
+struct Link::Batch {
+    ibv_wc wc[kBatch];
+};
+
+// A work request is known by the number of its operation.
+inline constexpr std::uint64_t kMarker = UINT64_MAX - 1; // no operation: tells of those before it
+inline std::uint64_t request_id(std::uint64_t seq) { return seq << 1; }
+inline std::uint64_t receive_id(std::uint64_t seq) { return seq << 1 | 1; }
+inline bool is_receive(std::uint64_t wr_id) { return (wr_id & 1) != 0; }
+inline std::uint64_t seq_of(std::uint64_t wr_id) { return wr_id >> 1; }
+
+inline constexpr int kInline = -1;            // in place of an access: no key is needed
+inline constexpr std::uint8_t kRnrTimer = 12; // 0.64 ms (IBA table 45)
+
+// How the completion of a failed work request is called in DAT.
+core::DtoStatus status_of(const ibv_wc& wc);
+
+} // namespace dat::verbs
+
+#endif

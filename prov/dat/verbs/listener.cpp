@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// Listener and connection requests. See connect.h. May include: verbs, base, system headers.
+#include "base/log.h"
+#include "verbs/channel.h"
+#include "verbs/connect.h"
+#include "verbs/trailer.h"
+
+#include <array>
+#include <cerrno>
+#include <fcntl.h>
+#include <new>
+#include <utility>
+
+namespace dat::verbs {
+namespace {
+
+SocketAddress address_of(const sockaddr* address) {
+    return SocketAddress(address, sizeof(sockaddr_in6));
+}
+
+void reject_with(rdma_cm_id* id, const Device& device, std::span<const std::byte> data,
+                 bool refusal) {
+    std::array<std::byte, kRejectFrame> frame;
+    if (device.iwarp) {
+        rdma_reject(id, data.data(), static_cast<std::uint8_t>(data.size()));
+        return;
+    }
+    if (refusal) {
+        pad_refusal(frame);
+    } else {
+        pad(data, frame);
+    }
+    rdma_reject(id, frame.data(), static_cast<std::uint8_t>(frame.size()));
+}
+
+} // namespace
+
+ConnRequest::ConnRequest(std::shared_ptr<Channel> channel, rdma_cm_id* id,
+                         std::unique_ptr<Pending> pending, const Device& device,
+                         std::span<const std::byte> frame)
+    : channel_(std::move(channel)), id_(id), pending_(std::move(pending)), device_(device),
+      peer_(address_of(rdma_get_peer_addr(id))), local_(address_of(rdma_get_local_addr(id))) {
+    const auto data = device.iwarp ? frame : content_of(frame).data;
+    private_data_.assign(data.begin(), data.end());
+}
+
+ConnRequest::~ConnRequest() { refuse(); }
+
+void ConnRequest::refuse() {
+    if (id_) {
+        if (!device_.iwarp) { // there destroying it is all that can be told
+            reject_with(id_, device_, {}, true);
+        }
+        rdma_destroy_id(id_);
+        id_ = nullptr;
+    }
+}
+
+bool ConnRequest::reject(std::span<const std::byte> private_data) {
+    if (!core_.settle(core::ConnRequest::Fate::rejected)) {
+        return false;
+    }
+    reject_with(id_, device_, private_data, false);
+    rdma_destroy_id(std::exchange(id_, nullptr));
+    return true;
+}
+
+Listener::~Listener() { stop(); }
+
+int Listener::wait_fd() const { return channel_ ? channel_->get()->fd : -1; }
+
+int Listener::bind(const SocketAddress& address) {
+    const std::lock_guard lock(mutex_);
+    std::shared_ptr<Channel> channel = channel_;
+    if (!channel) {
+        rdma_event_channel* const raw = rdma_create_event_channel();
+        if (!raw) {
+            return -errno;
+        }
+        channel = std::make_shared<Channel>(raw);
+        fcntl(raw->fd, F_SETFL, fcntl(raw->fd, F_GETFL) | O_NONBLOCK);
+    }
+    rdma_cm_id* id = nullptr;
+    if (rdma_create_id(channel->get(), &id, nullptr, RDMA_PS_TCP) != 0) {
+        return -errno;
+    }
+    if (rdma_bind_addr(id, const_cast<sockaddr*>(address.get())) != 0) {
+        const int error = errno;
+        rdma_destroy_id(id);
+        return -error;
+    }
+    if (id_) {
+        rdma_destroy_id(id_);
+    }
+    channel_ = std::move(channel);
+    id_ = id;
+    name_ = address;
+    name_.set_port(ntohs(rdma_get_src_port(id)));
+    return 0;
+}
+
+int Listener::listen(int backlog) {
+    const std::lock_guard lock(mutex_);
+    return id_ && rdma_listen(id_, backlog) == 0 ? 0 : -errno;
+}
+
+void Listener::stop() {
+    const std::lock_guard lock(mutex_);
+    if (id_) {
+        rdma_destroy_id(id_);
+        id_ = nullptr;
+    }
+}
+
+void Listener::progress() {
+    const std::lock_guard lock(mutex_);
+    while (channel_) {
+        // Acknowledged when it has been dealt with: whoever takes the id away waits for that.
+        rdma_cm_event* event = nullptr;
+        if (rdma_get_cm_event(channel_->get(), &event) != 0) {
+            return;
+        }
+        rdma_cm_id* const id = event->id;
+        if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
+            CmEvent copy;
+            copy.size =
+                std::min<std::size_t>(event->param.conn.private_data_len,
+                                      event->param.conn.private_data ? sizeof copy.data : 0);
+            std::copy_n(static_cast<const std::byte*>(event->param.conn.private_data), copy.size,
+                        copy.data);
+            id->context = nullptr; // the listener's until now
+            rdma_ack_cm_event(event);
+            arrived(id, copy);
+            continue;
+        }
+        if (id != id_ && id->context && event->event != RDMA_CM_EVENT_TIMEWAIT_EXIT) {
+            static_cast<ConnRequest::Pending*>(id->context)->gone = true;
+        }
+        rdma_ack_cm_event(event);
+    }
+}
+
+void Listener::arrived(rdma_cm_id* id, const CmEvent& event) {
+    Device device;
+    describe(id->verbs, id->port_num, device);
+    std::unique_ptr<ConnRequest> request;
+    try {
+        auto pending = std::make_unique<ConnRequest::Pending>();
+        ConnRequest::Pending* const told = pending.get();
+        request = std::make_unique<ConnRequest>(channel_, id, std::move(pending), device,
+                                                event.private_data());
+        id->context = told;
+    } catch (const std::bad_alloc&) {
+        DAT_WARN(ep_ctrl, "a connection request is refused: out of memory");
+        rdma_destroy_id(id);
+        return;
+    }
+    owner_.announce(std::move(request));
+    if (!owner_.wants_more() && id_) {
+        rdma_destroy_id(id_);
+        id_ = nullptr;
+    }
+}
+
+} // namespace dat::verbs

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// Memory as a device sees it: what the program has registered, looked up by address, and
+// what it has not, registered for as long as an operation takes. Under the domain's gate.
+// May include: std, verbs headers.
+#ifndef DAT_VERBS_MEMORY_H
+#define DAT_VERBS_MEMORY_H
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+
+struct ibv_mr;
+struct ibv_pd;
+
+namespace dat::verbs {
+
+class Memory {
+  public:
+    Memory() = default;
+    Memory(const Memory&) = delete;
+    Memory& operator=(const Memory&) = delete;
+
+    // Registers; `access` of ibv_access_flags. nullptr: errno.
+    ibv_mr* add(ibv_pd* pd, void* base, std::size_t length, int access);
+    void remove(ibv_mr* mr); // deregisters
+
+    // A region of `pd` that has all of the range and of `access`; nullptr: none was found.
+    const ibv_mr* find(ibv_pd* pd, const void* base, std::size_t length, int access) {
+        return last_ && covers(*last_, last_access_, pd, base, length, access)
+                   ? last_
+                   : search(pd, base, length, access);
+    }
+
+  private:
+    struct Entry {
+        ibv_mr* mr;
+        int access;
+    };
+    static bool covers(const ibv_mr& mr, int has, ibv_pd* pd, const void* base, std::size_t length,
+                       int access);
+    const ibv_mr* search(ibv_pd* pd, const void* base, std::size_t length, int access);
+
+    std::multimap<std::uintptr_t, Entry> regions_; // by address
+    const ibv_mr* last_ = nullptr;                 // what was found last
+    int last_access_ = 0;
+};
+
+} // namespace dat::verbs
+
+#endif

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// The offer of an RDMA device: what the device has, and never more. May include: ofi,
+// libfabric.
+#include "ofi/info.h"
+
+#include <criterion/criterion.h>
+
+#include <functional>
+#include <string>
+
+using namespace dat::ofi;
+
+namespace {
+
+constexpr std::uint32_t kApi = FI_VERSION(1, 17);
+constexpr int kModes = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+
+dat::verbs::Device roce() {
+    dat::verbs::Device device;
+    device.name = "rdma0/1";
+    device.atomics = device.immediate = true;
+    device.segments = device.read_segments = 3;
+    device.operations = 500;
+    device.reads_in = device.reads_out = 16;
+    device.message = 1 << 20;
+    return device;
+}
+
+dat::verbs::Device iwarp() {
+    dat::verbs::Device device = roce();
+    device.iwarp = true;
+    device.atomics = device.immediate = false;
+    return device;
+}
+
+std::string refusal(const dat::verbs::Device& device, const std::function<void(fi_info&)>& change) {
+    const Info hints(fi_allocinfo());
+    hints->domain_attr->mr_mode = kModes;
+    change(*hints);
+    Refusal why;
+    return agrees(*hints, kApi, offering_of(device), why) ? "" : why.what;
+}
+
+} // namespace
+
+Test(ofi_device_offer, limits_of_the_device__are_those_of_the_offer) {
+    const Offering o = offering_of(roce());
+    cr_assert_eq(o.iov_limit, 3);
+    cr_assert_lt(o.queue_size, 500); // some are the provider's
+    cr_assert_eq(o.message_size, 1 << 20);
+    cr_assert(refusal(roce(), [](fi_info& h) { h.tx_attr->iov_limit = 3; }).empty());
+    cr_assert_not(refusal(roce(), [](fi_info& h) { h.tx_attr->iov_limit = 4; }).empty());
+    cr_assert_not(refusal(roce(), [](fi_info& h) { h.rx_attr->size = 501; }).empty());
+}
+
+// U-63.
+Test(ofi_device_offer, private_data__is_what_the_connection_manager_carries) {
+    cr_assert_eq(roce().request_data(), 52);
+    cr_assert_eq(roce().reply_data(), 192);
+    cr_assert_eq(roce().reject_data(), 144);
+    cr_assert_leq(iwarp().request_data(), 255);
+}
+
+Test(ofi_device_offer, capability_that_the_device_lacks__is_not_offered) {
+    cr_assert_not(refusal(iwarp(), [](fi_info& h) { h.caps = FI_ATOMIC; }).empty());
+    cr_assert_not(refusal(iwarp(), [](fi_info& h) { h.domain_attr->cq_data_size = 4; }).empty());
+    cr_assert(refusal(roce(), [](fi_info& h) { h.domain_attr->cq_data_size = 4; }).empty());
+    for (const auto& device : {roce(), iwarp()}) {
+        cr_assert_not(refusal(device, [](fi_info& h) { h.caps = FI_MULTI_RECV; }).empty());
+        cr_assert_not(refusal(device, [](fi_info& h) {
+                          h.tx_attr->op_flags = FI_DELIVERY_COMPLETE;
+                      }).empty());
+    }
+}
+
+Test(ofi_device_offer, rma__requires_registration_modes_and_messages_none) {
+    cr_assert_not(refusal(roce(), [](fi_info& h) {
+                      h.caps = FI_RMA;
+                      h.domain_attr->mr_mode = 0;
+                  }).empty());
+    cr_assert(refusal(roce(), [](fi_info& h) {
+                  h.caps = FI_MSG;
+                  h.domain_attr->mr_mode = 0;
+              }).empty());
+    cr_assert(refusal(roce(), [](fi_info& h) {
+                  h.caps = FI_RMA;
+                  h.domain_attr->mr_mode = FI_MR_BASIC;
+              }).empty());
+    const Info offer = make_offer(nullptr, kApi, offering_of(roce()));
+    cr_assert_eq(offer->domain_attr->mr_mode, kModes);
+}
+
+Test(ofi_device_offer, as_hints__agrees) {
+    for (const auto& device : {roce(), iwarp()}) {
+        const Info first = make_offer(nullptr, kApi, offering_of(device));
+        Refusal why;
+        cr_assert(agrees(*first, kApi, offering_of(device), why), "%s", why.what);
+    }
+}
+
+// A host without devices has no device at any address, and is not slowed down by asking.
+Test(ofi_device_offer, loopback__is_on_no_device) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const dat::iwarp::SocketAddress loopback(reinterpret_cast<const sockaddr*>(&address),
+                                             sizeof address);
+    cr_assert_not(dat::verbs::device_at(loopback).has_value());
+    cr_assert(dat::verbs::is_device_name("rdma0/1"));
+    cr_assert_not(dat::verbs::is_device_name("eth0"));
+}
