@@ -45,25 +45,3 @@ start_far() { # name command...
     listen_for "$name"
     far_pid=$answer
 }
-
-# a: this provider's software domain; b: raw verbs on siw.
-start_peers() {
-    start a ip netns exec soft "$DAT_BUILDDIR/test/transport/peer" $soft
-    start b "$vm/verbs_peer" $siw
-}
-
-# Connects two started peers, FROM with so many bytes of private data, TO with others.
-join() { # from from-bytes to to-bytes address-of-to
-    expect "$3" 'ok *' listen
-    port=${answer#ok }
-    join_again "$1" "$2" "$3" "$4" "$5"
-}
-
-# The same once more: TO listens still.
-join_again() {
-    expect "$1" ok connect "$5" "$port" "$2"
-    expect "$3" "connreq $2" event
-    expect "$3" ok accept "$4"
-    expect "$1" "connected $4" event
-    expect "$3" 'connected 0' event
-}

@@ -8,6 +8,8 @@
 //
 //   listen               ok PORT
 //   connect HOST PORT N  ok           with N bytes of private data
+//   retries COUNT RNR    ok           how often either side of the connections to come
+//                                     tries again; 7 for RNR: without end
 //   accept N             ok           the request that `event` has shown
 //   reject N             ok
 //   event                the next event: connreq N | connected N | disconnected |
@@ -97,6 +99,8 @@ class Peer {
     std::deque<std::string> events_;
     std::deque<Buffer> buffers_;
     std::deque<Buffer> regions_;
+    int retries_ = 7;
+    int rnr_retries_ = 7;
 };
 
 std::string result(int value) { return value == 0 ? "ok" : "failed " + std::to_string(errno); }
@@ -136,8 +140,8 @@ rdma_conn_param Peer::parameters(const Bytes& data) const {
     param.private_data_len = static_cast<std::uint8_t>(data.size());
     param.responder_resources = kReads;
     param.initiator_depth = kReads;
-    param.retry_count = 7;
-    param.rnr_retry_count = 7;
+    param.retry_count = static_cast<std::uint8_t>(retries_);
+    param.rnr_retry_count = static_cast<std::uint8_t>(rnr_retries_);
     return param;
 }
 
@@ -358,6 +362,10 @@ std::string Peer::connection(const std::string& verb, std::istringstream& rest) 
         rdma_freeaddrinfo(here);
         MUST(rdma_listen(listener_, 16));
         return "ok " + std::to_string(ntohs(rdma_get_src_port(listener_)));
+    }
+    if (verb == "retries") {
+        rest >> retries_ >> rnr_retries_;
+        return "ok";
     }
     if (verb == "connect") {
         rest >> host >> port >> size;
