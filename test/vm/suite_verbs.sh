@@ -20,7 +20,7 @@ for device in siw rxe; do
         "60 disconnect_there_over_${device}__ends_both with on_device $device then both_ways disconnect_there"
         "60 peer_killed_over_${device}__ends_once with on_device $device then both_ways killed_there"
         "60 process_killed_over_${device}__ends_peer with on_device $device then both_ways killed_here"
-        "240 rounds_over_${device}__leave_nothing with on_device $device then rounds"
+        "240 five_hundred_rounds_over_${device}__leave_nothing with on_device $device then rounds"
     )
 done
 tests+=(
@@ -132,20 +132,25 @@ rnr_exhausted() {
 descriptors_of() { find "/proc/$1/fd" -mindepth 1 | wc -l; }
 memory_of() { sed -n 's/^VmRSS:[^0-9]*\([0-9]*\).*/\1/p' "/proc/$1/status"; }
 
-# 500 connections of one endpoint, with a reset after each.
+# Connections of one endpoint, with a reset after each.
+some_rounds() { # count
+    tell b serve "$1"
+    expect a ok rounds "$1" $b_at "$port"
+    listen_for b
+    [ "$answer" = ok ] || die "b answered '$answer'"
+}
+
 rounds() {
-    local round process descriptors memory
+    local process descriptors memory
+    limit=200
     start_peers
-    join a 4 b 4 $b_at
+    expect b 'ok *' listen
+    port=${answer#ok }
     process=${pid[a]}
-    for round in $(seq 500); do
-        end_and_reset
-        join_again a 4 b 4 $b_at
-        if [ "$round" -eq 100 ]; then
-            descriptors=$(descriptors_of "$process")
-            memory=$(memory_of "$process")
-        fi
-    done
+    some_rounds 100
+    descriptors=$(descriptors_of "$process")
+    memory=$(memory_of "$process")
+    some_rounds 400
     echo "descriptors: $descriptors, then $(descriptors_of "$process")"
     echo "memory: $memory KiB, then $(memory_of "$process") KiB"
     [ "$(descriptors_of "$process")" -le "$descriptors" ] &&

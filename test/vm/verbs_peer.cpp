@@ -12,6 +12,7 @@
 //                                     tries again; 7 for RNR: without end
 //   accept N             ok           the request that `event` has shown
 //   reject N             ok
+//   serve COUNT          ok           so many connections, accepted and ended by the peer
 //   event                the next event: connreq N | connected N | disconnected |
 //                        rejected N | error TYPE STATUS
 //   quiet                ok           if no event is waiting after a while
@@ -80,6 +81,7 @@ class Peer {
   private:
     std::string connection(const std::string& verb, std::istringstream& rest);
     std::string operation(const std::string& verb, std::istringstream& rest);
+    std::string serve(std::istringstream& rest);
     std::string event();
     std::string finish();
     void take(const rdma_cm_event& event);
@@ -390,9 +392,26 @@ std::string Peer::connection(const std::string& verb, std::istringstream& rest) 
         rdma_conn_param param = parameters(data);
         return result(rdma_accept(id_, &param));
     }
+    if (verb == "serve")
+        return serve(rest);
     if (verb == "disconnect")
         return result(rdma_disconnect(id_));
     return "what?";
+}
+
+std::string Peer::serve(std::istringstream& rest) {
+    int count = 0;
+    for (rest >> count; count > 0; --count) {
+        if (const std::string got = event(); got.rfind("connreq ", 0) != 0)
+            return got;
+        std::istringstream nothing("0");
+        if (const std::string got = connection("accept", nothing); got != "ok")
+            return got;
+        for (const char* next : {"connected 0", "disconnected"})
+            if (const std::string got = event(); got != next)
+                return got;
+    }
+    return "ok";
 }
 
 std::string Peer::answer(const std::string& line) {
