@@ -11,6 +11,7 @@
 # DAT_KEEP=1   keep the temporary folder with the builds and logs, and print it
 # TMPDIR=DIR   make it in DIR instead of /tmp
 # CI=true      a test that was skipped is a failed one
+# FABTESTS_BIN_DIR=DIR  run libfabric's own tests, which are in DIR, too; about 15 minutes
 #
 # The last line is `N passed, N failed`, with `, N skipped` if there were any.
 # A test counts each time that it is run: the Criterion tests and the test
@@ -110,9 +111,14 @@ all_steps() {
     run_step 60 install 'make install, and what it installed'
     if [ -f "$work/prefix/lib/libfabric/libdat-fi.so" ]; then
         run_step 180 pingpong 'fi_pingpong, two processes, all sizes'
-        run_step 180 mpi_ring 'Open MPI ring'
+        run_step 900 mpi 'Open MPI: ring, suite'
+        if [ -n "${FABTESTS_BIN_DIR:-}" ]; then
+            run_step 3600 fabtests 'fabtests'
+        else
+            echo 'not run: fabtests, since FABTESTS_BIN_DIR names no folder of them'
+        fi
     else
-        echo 'not run: fi_pingpong, Open MPI ring'
+        echo 'not run: fi_pingpong, Open MPI, fabtests'
     fi
     run_step 1000 guest 'guest with software RDMA devices'
     run_step 900 sanitized 'ASan and UBSan build, clang' &&

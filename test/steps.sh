@@ -128,8 +128,9 @@ step_install() {
     find "$prefix" -type f | sort
     check 'installed files' installed_files "$prefix" || status=1
     check 'installed module: exported symbols' \
-        bash "$root/test/check/symbols.sh" "$prefix/lib/libfabric/libdat-fi.so" \
-        "$prefix/lib/libdat2.so.2" || status=1
+        bash "$root/test/check/symbols.sh" "$prefix/lib/libfabric/libdat-fi.so" "$prefix/lib" ||
+        status=1
+    check 'installed program of uDAPL 1.2: cc and -ldat' installed_program "$prefix" || status=1
     check 'installed header compiles, C and C++' installed_header "$prefix" || status=1
     check 'libfabric finds the provider' listed "$prefix" || status=1
     return $status
@@ -139,7 +140,8 @@ installed_files() {
     local file status=0
     for file in lib/libfabric/libdat-fi.so include/rdma/fi_ext_dat.h lib/pkgconfig/libdat-fi.pc \
         share/man/man7/fi_dat.7 bin/dat_perf share/man/man1/dat_perf.1 lib/libdat2.so.2 \
-        include/dat2/udat.h share/man/man7/dat_shim.7 share/man/man5/dat.conf.5; do
+        include/dat2/udat.h share/man/man7/dat_shim.7 share/man/man5/dat.conf.5 lib/libdat.so.1 \
+        include/dat/udat.h lib/pkgconfig/libdat.pc; do
         [ -f "$1/$file" ] || { echo "missing: $file"; status=1; }
     done
     return $status
@@ -154,6 +156,23 @@ installed_header() {
         g++ -x c++ -std=c++11 -Wall -Wextra -Werror $flags -fsyntax-only "$work/header.c"
 }
 
+# With the compiler's own paths, as under /usr, nothing but -ldat is needed; and with
+# pkg-config.
+installed_program() {
+    local flags
+    echo '#include <dat/udat.h>
+        int main(void) {
+            DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
+            DAT_IA_HANDLE ia;
+            return dat_ia_open((char*)"lo", 8, &async, &ia) != DAT_SUCCESS ||
+                   dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG) != DAT_SUCCESS;
+        }' >"$work/program.c" || return 1
+    flags=$(PKG_CONFIG_PATH=$1/lib/pkgconfig pkg-config --cflags --libs libdat) || return 1
+    CPATH=$1/include LIBRARY_PATH=$1/lib cc "$work/program.c" -ldat -o "$work/program" &&
+        LD_LIBRARY_PATH=$1/lib "$work/program" &&
+        cc "$work/program.c" $flags -o "$work/program" && LD_LIBRARY_PATH=$1/lib "$work/program"
+}
+
 # Without hints from anybody else libfabric offers `dat` as it was installed.
 listed() {
     FI_PROVIDER_PATH=$1/lib/libfabric FI_LOG_LEVEL=warn fi_info -p dat -t FI_EP_MSG |
@@ -165,8 +184,25 @@ step_pingpong() {
         env DAT_JOB_ITERATIONS=20 bash "$root/util/main_job.sh" "$work/prefix" pingpong
 }
 
-step_mpi_ring() {
-    check 'Open MPI over dat;ofi_rxm' bash "$root/util/main_job.sh" "$work/prefix" ring
+# The ring of the quickstart, then everything.
+step_mpi() {
+    local status=0
+    check 'Open MPI over dat;ofi_rxm' bash "$root/util/main_job.sh" "$work/prefix" ring || status=1
+    bash "$work/source/test/mpi/run.sh" "$work/prefix" >"$work/mpi.out" || status=1
+    cat "$work/mpi.out"
+    count "$(grep -c '^ok ' "$work/mpi.out")" "$(grep -c '^FAIL ' "$work/mpi.out")"
+    return $status
+}
+
+# libfabric's own tests, which Debian has no package of, on what was installed.
+step_fabtests() {
+    local status=0
+    FI_PROVIDER_PATH=$work/prefix/lib/libfabric DAT_FABTESTS_XML=$work/fabtests.xml \
+        bash "$work/source/fabtests-config/run.sh" "$FABTESTS_BIN_DIR" check >"$work/fabtests.out" ||
+        status=1
+    cat "$work/fabtests.out"
+    count "$(grep -c '^pass ' "$work/fabtests.out")" "$(grep -c '^fail ' "$work/fabtests.out")"
+    return $status
 }
 
 # The second compiler and the sanitizers in one build: clang's warnings are

@@ -2,6 +2,11 @@
 /*
  * udat.h - uDAPL 2.0, for programs. Link with -ldat2.
  */
+/* The names of both versions are the same. */
+#if defined(DAT_VERSION_MAJOR) && DAT_VERSION_MAJOR != 2
+#error a source file is for uDAPL 1.2, <dat/udat.h>, or for uDAPL 2.0, <dat2/udat.h>, not both
+#endif
+
 #ifndef _UDAT_H_
 #define _UDAT_H_
 

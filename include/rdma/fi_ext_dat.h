@@ -73,6 +73,7 @@
  *   DTO status                    fi_cq_err_entry.prov_errno
  *   connection events             FI_CONNECTED; FI_SHUTDOWN and status().end;
  *                                 errors by fi_eq_readerr
+ *   dat_evd_wait, dat_cno_wait    watch(), descriptors(), poll(2)
  *   dat_extension_op              fi_fetch_atomic, fi_compare_atomic,
  *                                 fi_writedata
  *
@@ -100,6 +101,7 @@ extern "C" {
 #define FI_DAT_DOMAIN_OPS "fi_dat_domain_ops" /* struct fid_domain */
 #define FI_DAT_EP_OPS "fi_dat_ep_ops"         /* struct fid_ep, active */
 #define FI_DAT_SRX_OPS "fi_dat_srx_ops"       /* struct fid_ep, shared receive context */
+#define FI_DAT_QUEUE_OPS "fi_dat_queue_ops"   /* struct fid_cq, struct fid_eq */
 
 /*
  * Flags of operations beyond libfabric's.
@@ -461,6 +463,33 @@ struct fi_dat_ops_srx {
      * than the context takes.
      */
     int (*set_low_watermark)(struct fid_ep* srx, uint32_t count);
+};
+
+/*
+ * Sleeping for many queues. A queue that was opened with FI_WAIT_FD has descriptors of its
+ * own, in which that of its domain is nested; the kernel nests some hundreds. One that was
+ * opened with FI_WAIT_NONE has none: a thread lends it an eventfd, and sleeps in poll(2) on
+ * that and on the descriptors by which the queue is moved. From any thread.
+ */
+struct fi_dat_ops_queue {
+    size_t size; /* of this table, in bytes */
+
+    /*
+     * 0: the queue is empty, and a thread may go to sleep. From here on what comes into the
+     * queue, and what changes descriptors(), writes to the eventfd `fd`, which has to be
+     * non-blocking; it need not do so more than once until watch() is called again.
+     * -FI_EAGAIN: something is there to be read, or to be moved. The descriptor stays the
+     * caller's: it is not to be closed before another call has taken its place, -1 for none,
+     * or the queue is closed.
+     */
+    int (*watch)(struct fid* queue, int fd);
+
+    /*
+     * The descriptors that say, by being readable, that reading the queue would move
+     * something; the first `count` of them are put to `fds`. Returns how many there are.
+     * `changes`, unless NULL, is set to a number that is another one after each change.
+     */
+    size_t (*descriptors)(struct fid* queue, int* fds, size_t count, uint64_t* changes);
 };
 
 #ifdef __cplusplus

@@ -53,7 +53,7 @@ void Cno::attach(Evd& evd) {
     const std::lock_guard lock(mutex_);
     evds_.push_back(&evd);
     if (epoll_ >= 0) {
-        evd.watch_all(epoll_);
+        evd.fetch(); // which puts its descriptors in
     }
     raise_all();
 }
@@ -75,12 +75,12 @@ void Cno::raise_all() {
     }
 }
 
-void Cno::watch(fid& queue) const {
-    int fd = -1;
-    if (epoll_ >= 0 && fi_control(&queue, FI_GETWAIT, &fd) == 0) {
+// One that has been closed meanwhile is not in it any more.
+void Cno::watch(const std::vector<pollfd>& watched) const {
+    for (const pollfd& each : watched) {
         epoll_event event{};
         event.events = EPOLLIN;
-        epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event);
+        epoll_ctl(epoll_, EPOLL_CTL_ADD, each.fd, &event);
     }
 }
 
@@ -133,7 +133,7 @@ Return Cno::wait_until(std::unique_lock<std::mutex>& lock, const Deadline& deadl
         }
         had_evds = !evds_.empty();
         watched.clear();
-        if (!std::ranges::all_of(evds_, [&](Evd* one) { return one->watch(watched); })) {
+        if (!std::ranges::all_of(evds_, [&](Evd* one) { return one->watch(watched, bell_); })) {
             continue;
         }
         if (sleep(lock, deadline, watched) && !for_agent) {
@@ -142,24 +142,21 @@ Return Cno::wait_until(std::unique_lock<std::mutex>& lock, const Deadline& deadl
     }
 }
 
-// Each thread has a descriptor of its own, so that one that looks takes nobody's wake-up.
+// Each thread has a descriptor of its own besides the common one, so that one that looks
+// takes nobody's wake-up: who takes down the bell has all the others look.
 int Cno::sleep(std::unique_lock<std::mutex>& lock, const Deadline& deadline,
                std::vector<pollfd>& watched) {
-    std::unique_ptr<Wake> wake;
-    if (spare_.empty()) {
-        wake = std::make_unique<Wake>();
-    } else {
-        wake = std::move(spare_.back());
-        spare_.pop_back();
-        wake->clear();
-    }
-    watched.push_back({wake->fd(), POLLIN, 0});
+    const WakePool::Loan wake = ia().wakes().borrow();
+    watch_once(watched, wake->fd());
+    watch_once(watched, bell_.fd());
     sleepers_.push_back(wake.get());
     lock.unlock();
     const int interrupted = deadline.sleep(watched);
     lock.lock();
     std::erase(sleepers_, wake.get());
-    spare_.push_back(std::move(wake));
+    if (bell_.clear()) {
+        raise_all();
+    }
     return interrupted;
 }
 

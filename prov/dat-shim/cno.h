@@ -52,8 +52,8 @@ class Cno final : public Object {
     void detach(Evd& evd);
     // Who sleeps looks again.
     void kick();
-    // An EVD, whose lock is held, has a new queue; kick() has to follow.
-    void watch(fid& queue) const;
+    // To a CNO that has a descriptor: the descriptors of an EVD of it, whose lock is held.
+    void watch(const std::vector<pollfd>& watched) const;
     // IA-8: waiters and agent are released. Returns when nobody waits any more.
     void abort_waiters();
 
@@ -71,10 +71,10 @@ class Cno final : public Object {
 
     std::mutex mutex_;
     std::vector<Evd*> evds_;
-    std::size_t next_ = 0;                     // where to begin looking, so that each has its turn
-    std::vector<Wake*> sleepers_;              // of the threads that sleep
-    std::vector<std::unique_ptr<Wake>> spare_; // not in use
-    int epoll_ = -1;                           // the descriptor of the Consumer
+    std::size_t next_ = 0;        // where to begin looking, so that each has its turn
+    std::vector<Wake*> sleepers_; // of the threads that sleep
+    Wake bell_;                   // what EVDs tell of events; all who sleep look at it
+    int epoll_ = -1;              // the descriptor of the Consumer
     Agent agent_;
     std::thread thread_; // waits for the agent
     bool agent_stops_ = false;

@@ -22,6 +22,10 @@ namespace {
 constexpr std::int32_t kLeastBacklog = 128;
 constexpr std::size_t kBatch = 16; // completions that are fetched at once
 
+void queue_ops_of(fid& queue, fi_dat_ops_queue*& ops) {
+    fi_open_ops(&queue, FI_DAT_QUEUE_OPS, 0, reinterpret_cast<void**>(&ops), nullptr);
+}
+
 std::int32_t granted(std::int32_t asked, std::uint32_t streams) {
     return (streams & stream::kRequest) != 0 ? std::max(asked, kLeastBacklog) : asked;
 }
@@ -105,6 +109,7 @@ Return Evd::enable(bool on) {
     {
         const std::lock_guard lock(mutex_);
         enabled_ = on;
+        after_change();
         cno = cno_;
     }
     if (cno) {
@@ -116,7 +121,7 @@ Return Evd::enable(bool on) {
 Return Evd::set_waitable(bool on) {
     const std::lock_guard lock(mutex_);
     waitable_ = on;
-    wake_.raise();
+    wake_sleeper();
     return kSuccess;
 }
 
@@ -125,6 +130,11 @@ Return Evd::set_cno(Cno* cno) {
     {
         const std::lock_guard lock(mutex_);
         before = std::exchange(cno_, cno);
+        watched_changes_ = 0;
+        if (!waiting_) {
+            lend(-1); // it was the former CNO's
+        }
+        wake_.drop();
         update_detour();
     }
     if (cno == before) {
@@ -187,25 +197,30 @@ fid_cq* Evd::completion_queue() {
         fi_cq_attr attr{};
         attr.size = static_cast<std::size_t>(length_.load());
         attr.format = FI_CQ_FORMAT_DATA;
-        attr.wait_obj = FI_WAIT_FD;
+        attr.wait_obj = FI_WAIT_NONE;
         if (fi_cq_open(ia().domain(), &attr, &cq_, this) != 0) {
             cq_ = nullptr;
             return nullptr;
         }
-        after_change();
-        wake_.raise(); // who sleeps is to sleep on it as well
-        announce(lock, cq_->fid);
+        queue_ops_of(cq_->fid, ops_);
+        new_queue(lock);
     }
     return cq_;
 }
 
-// A CNO whose threads sleep on the queues of this is told of a new one.
-void Evd::announce(std::unique_lock<std::mutex>& lock, fid& queue) {
-    Cno* const cno = cno_;
-    if (cno) {
-        cno->watch(queue);
+// Who sleeps is to sleep on it as well.
+void Evd::new_queue(std::unique_lock<std::mutex>& lock) {
+    after_change();
+    wake_sleeper();
+    if (Cno* const cno = cno_) {
         lock.unlock();
         cno->kick();
+    }
+}
+
+void Evd::wake_sleeper() const {
+    if (sleeper_) {
+        sleeper_->raise();
     }
 }
 
@@ -217,16 +232,15 @@ fid_eq* Evd::event_queue(Ia& of) {
         }
     }
     fi_eq_attr attr{};
-    attr.wait_obj = FI_WAIT_FD;
+    attr.wait_obj = FI_WAIT_NONE;
     Source source{&of, nullptr};
     sources_.reserve(sources_.size() + 1);
     if (fi_eq_open(of.fabric(), &attr, &source.eq, this) != 0) {
         return nullptr;
     }
     sources_.push_back(source);
-    after_change();
-    wake_.raise();
-    announce(lock, source.eq->fid);
+    queue_ops_of(source.eq->fid, ops_);
+    new_queue(lock);
     return source.eq;
 }
 
@@ -286,7 +300,6 @@ Return Evd::post_software(void* pointer) {
         fifo_.push(event);
         count_in(event);
         after_change();
-        wake_.raise();
         cno = cno_;
     }
     if (cno) {
@@ -317,14 +330,62 @@ void Evd::update_detour() {
 
 void Evd::after_change() {
     update_detour();
-    if (cno_ && cno_->has_descriptor()) {
-        // CNO-9: readable while there is something, else ready to become so.
-        if (!fifo_.empty() || !arm()) {
-            wake_.raise();
-        } else {
-            wake_.clear();
+    if (waiting_) {
+        if (!fifo_.empty()) { // somebody else fetched it
+            wake_sleeper();
         }
+    } else if (cno_ && cno_->has_descriptor()) {
+        watch_by_descriptor();
     }
+}
+
+// CNO-9: readable while there is something that notifies, else ready to become so.
+void Evd::watch_by_descriptor() {
+    std::uint64_t changes = 1;
+    for_each_queue([&](fid& queue) {
+        std::uint64_t of_queue = 0;
+        ops_->descriptors(&queue, nullptr, 0, &of_queue);
+        changes += 1 + of_queue;
+    });
+    if (std::exchange(watched_changes_, changes) != changes) {
+        std::vector<pollfd> watched{{wake_.fd(), POLLIN, 0}};
+        add_descriptors(watched);
+        cno_->watch(watched);
+    }
+    wake_.clear();
+    if (!enabled_) { // EVD-30
+        lend(-1);
+    } else if (notifying_ > 0 || !lend(wake_.fd())) {
+        wake_.raise();
+    }
+}
+
+template <class Each> void Evd::for_each_queue(Each&& each) {
+    if (cq_) {
+        each(cq_->fid);
+    }
+    for (const Source& source : sources_) {
+        each(source.eq->fid);
+    }
+}
+
+bool Evd::lend(int fd) {
+    bool empty = true;
+    for_each_queue([&](fid& queue) { empty = ops_->watch(&queue, fd) == 0 && empty; });
+    return empty;
+}
+
+void Evd::add_descriptors(std::vector<pollfd>& watched) {
+    std::vector<int> fds(1);
+    for_each_queue([&](fid& queue) {
+        std::size_t count = 0;
+        while ((count = ops_->descriptors(&queue, fds.data(), fds.size(), nullptr)) > fds.size()) {
+            fds.resize(count);
+        }
+        for (std::size_t i = 0; i < count; ++i) {
+            watch_once(watched, fds[i]);
+        }
+    });
 }
 
 // Brings all that is there into the FIFO.

@@ -19,6 +19,7 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <poll.h>
 #include <vector>
 
@@ -88,12 +89,9 @@ class Evd final : public Object {
 
     // For a CNO: CNO-2. Fetches.
     bool triggers();
-    // Adds what tells of events; false: something is there to be fetched.
-    bool watch(std::vector<pollfd>& watched);
-    void cno_gone();
-    // A trigger of a file descriptor looks at it: what was raised for the FIFO is settled.
-    void settle_watched();
-    int watch_all(int epoll); // adds its descriptors to an epoll set; 0 or -errno
+    // Adds what tells of events, `bell` of the CNO being told of them; false: something is
+    // there to be fetched.
+    bool watch(std::vector<pollfd>& watched, Wake& bell);
 
     // IA-8: who waits returns DAT_ABORT. Returns when nobody waits any more.
     void abort_waiters();
@@ -108,6 +106,8 @@ class Evd final : public Object {
     Return take(Event& event); // from the FIFO, which is not empty
     Return wait_locked(std::unique_lock<std::mutex>& lock, std::uint32_t timeout_us,
                        std::int32_t threshold, Event& event, std::int32_t& more);
+    std::optional<Return> take_if(std::size_t enough, Event& event, std::int32_t& more);
+    void stop_waiting(std::unique_lock<std::mutex>& lock);
     Return check_wait(std::int32_t threshold) const;
     void pump();
     void pump_merged();
@@ -115,12 +115,18 @@ class Evd final : public Object {
     bool drain_events(EventQueue& early, EventQueue& late);
     bool read_event(const Source& source, EventQueue& early, EventQueue& late);
     bool read_failure(fid_eq* queue, EventQueue& late);
-    bool arm(); // false: something is there to be fetched
+    // From here on `fd` is told of what comes, -1: none is. False: something is there to
+    // be fetched.
+    bool lend(int fd);
+    template <class Each> void for_each_queue(Each&& each);
+    void add_descriptors(std::vector<pollfd>& watched);
+    void watch_by_descriptor();
     void append(EventQueue& from);
-    void announce(std::unique_lock<std::mutex>& lock, fid& queue);
+    void new_queue(std::unique_lock<std::mutex>& lock);
     void count_in(const Event& event);
     void update_detour();
     void after_change(); // events came or went
+    void wake_sleeper() const;
 
     const std::uint32_t streams_;
     std::atomic<std::int32_t> length_;
@@ -142,9 +148,12 @@ class Evd final : public Object {
     bool waitable_ = true;
     bool waiting_ = false; // a thread is blocked
     bool aborted_ = false;
-    int inside_ = 0; // threads in wait()
+    int inside_ = 0;                  // threads in wait()
+    const Wake* sleeper_ = nullptr;   // of the thread that is blocked
+    fi_dat_ops_queue* ops_ = nullptr; // of the queues, once there is one
     Cno* cno_ = nullptr;
-    Wake wake_;
+    Wake wake_; // readable while there is something, for a CNO that has a descriptor
+    std::uint64_t watched_changes_ = 0; // of its descriptors, as the CNO has them
 };
 
 } // namespace dat::shim

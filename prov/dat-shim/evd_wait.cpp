@@ -6,9 +6,6 @@
 #include "dat-shim/evd.h"
 #include "dat-shim/ia.h"
 
-#include <rdma/fi_domain.h>
-
-#include <sys/epoll.h>
 #include <thread>
 
 namespace dat::shim {
@@ -33,7 +30,6 @@ Return Evd::dequeue_slow(Event& event) {
         pump();
     }
     if (fifo_.empty()) {
-        wake_.clear();
         after_change();
         return fail(Type::queue_empty);
     }
@@ -66,84 +62,86 @@ Return Evd::wait(std::uint32_t timeout_us, std::int32_t threshold, Event& event,
     }
     ++inside_;
     const Return rc = wait_locked(lock, timeout_us, threshold, event, more);
-    --inside_;
     if (waiting_) {
-        waiting_ = false;
-        update_detour();
+        stop_waiting(lock);
     }
+    --inside_;
     return rc;
+}
+
+// A CNO that was passed over meanwhile looks again. Still counted as inside, so that
+// nobody frees this.
+void Evd::stop_waiting(std::unique_lock<std::mutex>& lock) {
+    waiting_ = false;
+    sleeper_ = nullptr;
+    lend(-1);
+    after_change();
+    if (Cno* const cno = cno_) {
+        lock.unlock();
+        cno->kick();
+        lock.lock();
+    }
 }
 
 Return Evd::wait_locked(std::unique_lock<std::mutex>& lock, std::uint32_t timeout_us,
                         std::int32_t threshold, Event& event, std::int32_t& more) {
     const auto enough = static_cast<std::size_t>(threshold);
-    Deadline deadline;
-    bool started = false;
+    std::optional<Return> rc = take_if(enough, event, more);
+    if (rc) {
+        return *rc;
+    }
+    const Deadline deadline(timeout_us, kForever);
+    if (deadline.passed()) {
+        after_change();
+        return fail(Type::timeout_expired);
+    }
+    const WakePool::Loan wake = ia().wakes().borrow();
+    const int fd = wake->fd();
+    if (fd < 0) {
+        return fail(Type::insufficient_resources, Sub::resource_device);
+    }
     std::vector<pollfd> watched;
-    for (;;) {
-        if (fifo_.size() < enough || notifying_ == 0) {
-            pump();
-        }
-        if (aborted_) {
-            return fail(Type::abort); // EVD-20
-        }
-        if (!waitable_) {
-            return fail(Type::invalid_state, Sub::invalid_state_evd_unwaitable);
-        }
-        if (fifo_.size() >= enough && notifying_ > 0) {
-            const Return rc = take(event);
-            more = static_cast<std::int32_t>(fifo_.size());
-            return rc;
-        }
-        more = static_cast<std::int32_t>(fifo_.size());
-        if (!started) {
-            deadline = Deadline(timeout_us, kForever);
-            started = true;
-        }
-        if (deadline.passed()) {
-            after_change();
-            return fail(Type::timeout_expired); // EVD-14
-        }
+    while (!deadline.passed()) {
         waiting_ = true;
+        sleeper_ = wake.get();
         detour_.store(true, std::memory_order_release);
-        wake_.fd();
-        wake_.clear();
-        if (!arm()) {
-            continue;
-        }
-        watched.assign(1, {wake_.fd(), POLLIN, 0});
-        int fd = -1;
-        if (cq_ && fi_control(&cq_->fid, FI_GETWAIT, &fd) == 0) {
-            watched.push_back({fd, POLLIN, 0});
-        }
-        for (const Source& source : sources_) {
-            if (fi_control(&source.eq->fid, FI_GETWAIT, &fd) == 0) {
-                watched.push_back({fd, POLLIN, 0});
+        watched.assign(1, {fd, POLLIN, 0});
+        add_descriptors(watched);
+        if (lend(fd)) {
+            lock.unlock();
+            const int interrupted = deadline.sleep(watched);
+            lock.lock();
+            if (interrupted) { // U-26
+                return fail(Type::interrupted_call);
             }
         }
-        lock.unlock();
-        const int interrupted = deadline.sleep(watched);
-        lock.lock();
-        if (interrupted) { // U-26
-            return fail(Type::interrupted_call);
+        sleeper_ = nullptr;
+        wake->clear(); // before looking
+        rc = take_if(enough, event, more);
+        if (rc) {
+            return *rc;
         }
     }
+    return fail(Type::timeout_expired); // EVD-14
 }
 
-bool Evd::arm() {
-    if (cq_) {
-        fid* f = &cq_->fid;
-        if (fi_trywait(ia().fabric(), &f, 1) != 0) {
-            return false;
-        }
+// What wait() returns now; nothing: it is to sleep.
+std::optional<Return> Evd::take_if(std::size_t enough, Event& event, std::int32_t& more) {
+    if (fifo_.size() < enough || notifying_ == 0) {
+        pump();
     }
-    for (const Source& source : sources_) {
-        fid* f = &source.eq->fid;
-        if (fi_trywait(source.ia->fabric(), &f, 1) != 0) {
-            return false;
-        }
+    if (aborted_) {
+        return fail(Type::abort); // EVD-20
     }
-    return true;
+    if (!waitable_) {
+        return fail(Type::invalid_state, Sub::invalid_state_evd_unwaitable);
+    }
+    std::optional<Return> rc;
+    if (fifo_.size() >= enough && notifying_ > 0) {
+        rc = take(event);
+    }
+    more = static_cast<std::int32_t>(fifo_.size());
+    return rc;
 }
 
 bool Evd::triggers() {
@@ -158,55 +156,13 @@ bool Evd::triggers() {
     return notifying_ > 0;
 }
 
-bool Evd::watch(std::vector<pollfd>& watched) {
+bool Evd::watch(std::vector<pollfd>& watched, Wake& bell) {
     const std::lock_guard lock(mutex_);
     if (!enabled_ || waiting_) {
         return true;
     }
-    int fd = -1;
-    if (cq_ && fi_control(&cq_->fid, FI_GETWAIT, &fd) == 0) {
-        watched.push_back({fd, POLLIN, 0});
-    }
-    for (const Source& source : sources_) {
-        if (fi_control(&source.eq->fid, FI_GETWAIT, &fd) == 0) {
-            watched.push_back({fd, POLLIN, 0});
-        }
-    }
-    return arm();
-}
-
-void Evd::cno_gone() {
-    const std::lock_guard lock(mutex_);
-    cno_ = nullptr;
-    update_detour();
-}
-
-void Evd::settle_watched() {
-    const std::lock_guard lock(mutex_);
-    after_change();
-}
-
-int Evd::watch_all(int epoll) {
-    const std::lock_guard lock(mutex_);
-    std::vector<int> fds{wake_.fd()};
-    int fd = -1;
-    if (cq_ && fi_control(&cq_->fid, FI_GETWAIT, &fd) == 0) {
-        fds.push_back(fd);
-    }
-    for (const Source& source : sources_) {
-        if (fi_control(&source.eq->fid, FI_GETWAIT, &fd) == 0) {
-            fds.push_back(fd);
-        }
-    }
-    for (const int one : fds) {
-        epoll_event event{};
-        event.events = EPOLLIN;
-        if (epoll_ctl(epoll, EPOLL_CTL_ADD, one, &event) != 0 && errno != EEXIST) {
-            return -errno;
-        }
-    }
-    after_change();
-    return 0;
+    add_descriptors(watched);
+    return lend(bell.fd());
 }
 
 void Evd::abort_waiters() {
@@ -218,7 +174,7 @@ void Evd::abort_waiters() {
             if (inside_ == 0) {
                 return;
             }
-            wake_.raise();
+            wake_sleeper();
         }
         std::this_thread::yield();
     }

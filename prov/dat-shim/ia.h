@@ -8,6 +8,7 @@
 #include "dat-shim/device.h"
 #include "dat-shim/memory.h"
 #include "dat-shim/object.h"
+#include "dat-shim/wake.h"
 
 #include <rdma/fi_domain.h>
 #include <rdma/fi_ext_dat.h>
@@ -64,6 +65,7 @@ class Ia final : public Object {
     const void* dispatch() const { return dispatch_; }
     Evd* async_evd() { return async_evd_; }
     LmrTable& lmrs() { return lmrs_; }
+    WakePool& wakes() { return wakes_; }
     const sockaddr* address() const { return static_cast<const sockaddr*>(info_->src_addr); }
 
     fi_dat_ops_fabric& fabric_ops() { return *fabric_ops_; }
@@ -117,6 +119,7 @@ class Ia final : public Object {
     Evd* async_evd_ = nullptr;
     bool async_is_own_ = false;
     LmrTable lmrs_;
+    WakePool wakes_;
     std::mutex mutex_; // what follows
     std::unordered_set<Object*> objects_;
     std::vector<Buried> buried_;

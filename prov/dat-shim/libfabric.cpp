@@ -157,7 +157,7 @@ void fi_log(const fi_provider*, fi_log_level level, fi_log_subsys, const char*, 
     va_start(args, format);
     std::vsnprintf(line, sizeof line, format, args);
     va_end(args);
-    std::fprintf(stderr, "libdat2: %s%s", level == FI_LOG_WARN ? "warning: " : "", line);
+    std::fprintf(stderr, "libdat: %s%s", level == FI_LOG_WARN ? "warning: " : "", line);
 }
 
 int fi_param_define(const fi_provider*, const char*, fi_param_type, const char*, ...) { return 0; }

@@ -35,7 +35,12 @@ class Pz final : public Object {
     const std::uint64_t key_;
 };
 
-enum class MemoryType : std::uint32_t { virtual_memory = 0, lmr = 1, shared = 2 };
+enum class MemoryType : std::uint32_t {
+    virtual_memory = 0,
+    lmr = 1,
+    shared = 2,
+    strongly_ordered = 3
+};
 
 class Lmr final : public Object {
   public:

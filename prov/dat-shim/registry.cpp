@@ -14,13 +14,18 @@
 #include <sstream>
 #include <string_view>
 #include <unistd.h>
+#include <utility>
 
 namespace dat::shim {
 namespace {
 
-// Which file it is, and what is in it; read once.
-std::vector<ConfEntry> read_conf() {
+// Which file it is, and what is in it. 1.2 comes from Solaris, which has it in a folder of
+// its own (U-49).
+std::vector<ConfEntry> read_conf(unsigned major) {
     std::vector<std::string> paths{"/etc/dat.conf", "/etc/dat/dat.conf"};
+    if (major == 1) {
+        std::swap(paths.front(), paths.back());
+    }
     if (const char* given = std::getenv("DAT_OVERRIDE")) {
         paths = {given};
     }
@@ -31,7 +36,7 @@ std::vector<ConfEntry> read_conf() {
         }
         const std::string text{std::istreambuf_iterator<char>(file), {}};
         return parse_conf(text, [&](const ConfProblem& problem) {
-            std::fprintf(stderr, "libdat2: %s:%zu:%zu: expected %s; the line is ignored\n",
+            std::fprintf(stderr, "libdat: %s:%zu:%zu: expected %s; the line is ignored\n",
                          path.c_str(), problem.line, problem.column, problem.expected.c_str());
         });
     }
@@ -47,16 +52,17 @@ void mention_ignored() {
     for (char** variable = environ; *variable; ++variable) {
         const std::string_view text(*variable);
         if (text.starts_with("DAPL_") && !text.starts_with("DAPL_DBG")) {
-            std::fprintf(stderr, "libdat2: %.*s is ignored; see dat_shim(7)\n",
+            std::fprintf(stderr, "libdat: %.*s is ignored; see dat_shim(7)\n",
                          static_cast<int>(text.find('=')), text.data());
         }
     }
 }
 
-const std::vector<ConfEntry>& conf() {
-    static const std::vector<ConfEntry> entries = [] {
+// Read once: a library is for one version of the API.
+const std::vector<ConfEntry>& conf(unsigned major) {
+    static const std::vector<ConfEntry> entries = [major] {
         mention_ignored();
-        return read_conf();
+        return read_conf(major);
     }();
     return entries;
 }
@@ -77,7 +83,7 @@ std::vector<Name> list_names(unsigned major) {
     const auto known = [&](const std::string& name) {
         return std::ranges::find(names, name, &Name::name) != names.end();
     };
-    for (const ConfEntry& entry : conf()) {
+    for (const ConfEntry& entry : conf(major)) {
         if (entry.is_default && entry.major == major && !known(entry.name)) {
             names.push_back({entry.name, entry.major, entry.minor, entry.thread_safe});
         }
@@ -96,7 +102,7 @@ Return resolve(const std::string& name, unsigned offered, unsigned major, unsign
         return fail(Type::provider_not_found, Sub::major_not_found);
     }
     Return why = kSuccess;
-    for (const ConfEntry& entry : conf()) {
+    for (const ConfEntry& entry : conf(offered)) {
         if (entry.name != name || entry.major != major) {
             continue;
         }

@@ -8,9 +8,12 @@
 #include <chrono>
 #include <cstdint>
 #include <ctime>
+#include <memory>
+#include <mutex>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 namespace dat::shim {
@@ -19,14 +22,16 @@ namespace dat::shim {
 class Wake {
   public:
     Wake() = default;
-    ~Wake() {
-        if (fd_ >= 0) {
-            close(fd_);
-        }
-    }
+    ~Wake() { drop(); }
     Wake(const Wake&) = delete;
     Wake& operator=(const Wake&) = delete;
 
+    // As if new; who watches it does not any more.
+    void drop() {
+        if (fd_ >= 0) {
+            close(std::exchange(fd_, -1));
+        }
+    }
     // -1: out of descriptors.
     int fd() {
         if (fd_ < 0) {
@@ -41,16 +46,68 @@ class Wake {
             [[maybe_unused]] const auto written = write(fd_, &one, sizeof one);
         }
     }
-    void clear() const {
+    // Whether it was raised.
+    bool clear() const {
         std::uint64_t count = 0;
-        if (fd_ >= 0) {
-            [[maybe_unused]] const auto got = read(fd_, &count, sizeof count);
-        }
+        return fd_ >= 0 && read(fd_, &count, sizeof count) > 0;
     }
 
   private:
     int fd_ = -1;
 };
+
+// What threads of an IA sleep on: as many as ever slept at once. Any thread.
+class WakePool {
+  public:
+    // Returned to the pool at its end.
+    class Loan {
+      public:
+        Loan(WakePool& pool, std::unique_ptr<Wake> wake) : pool_(pool), wake_(std::move(wake)) {}
+        ~Loan() { pool_.give_back(std::move(wake_)); }
+        Loan(const Loan&) = delete;
+        Loan& operator=(const Loan&) = delete;
+        Wake* operator->() const { return wake_.get(); }
+        Wake* get() const { return wake_.get(); }
+
+      private:
+        WakePool& pool_;
+        std::unique_ptr<Wake> wake_;
+    };
+
+    // Not raised. Throws std::bad_alloc; out of descriptors its fd() is -1.
+    Loan borrow() {
+        const std::lock_guard lock(mutex_);
+        if (spare_.empty()) {
+            spare_.reserve(made_ + 1); // so that giving back needs no memory
+            ++made_;
+            return {*this, std::make_unique<Wake>()};
+        }
+        std::unique_ptr<Wake> wake = std::move(spare_.back());
+        spare_.pop_back();
+        wake->clear();
+        return {*this, std::move(wake)};
+    }
+
+  private:
+    void give_back(std::unique_ptr<Wake> wake) {
+        const std::lock_guard lock(mutex_);
+        spare_.push_back(std::move(wake));
+    }
+
+    std::mutex mutex_;
+    std::vector<std::unique_ptr<Wake>> spare_;
+    std::size_t made_ = 0;
+};
+
+// To be polled for reading, once.
+inline void watch_once(std::vector<pollfd>& watched, int fd) {
+    for (const pollfd& known : watched) {
+        if (known.fd == fd) {
+            return;
+        }
+    }
+    watched.push_back({fd, POLLIN, 0});
+}
 
 // The end of a wait.
 class Deadline {

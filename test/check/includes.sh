@@ -9,8 +9,8 @@
 # core has no I/O, clock, thread or libfabric.
 #
 # prov/dat-shim includes itself, libfabric and what fi_ext_dat.h offers, and nothing of
-# prov/dat. Its objects include no dat headers: those are for udat20, which no object
-# includes.
+# prov/dat. Its objects include no dat headers, nor what does: those are for udat20 and
+# udat12, each its own, and udat/entry.h chooses which of them udat is compiled with.
 set -u
 . "$(dirname "${BASH_SOURCE[0]}")/sources.sh"
 
@@ -87,8 +87,10 @@ done < <(sources prov/dat -- '*.cpp' '*.h' '*.def')
 check_shim() { # file version form included
     case $3:$4 in
     '":dat-shim/udat'*)
-        case $4 in
-        "dat-shim/$2/"*) ;;
+        case $2:$1:$4 in
+        "$2:$1:dat-shim/$2/"*) ;;
+        udat?*:*:dat-shim/udat/*) ;;
+        udat:*/entry.h:dat-shim/udat??/api.h) ;;
         *) complain "$1" "$2 may not include \"$4\"" ;;
         esac
         ;;

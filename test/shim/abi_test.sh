@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #
-# The headers of uDAPL 2.0 are what programs were compiled with: every size, offset and
-# value as test/spec/dat2-abi.txt has it, and, where Debian's are installed (libdapl-dev),
-# those as well and each function of the same type. And libdat2 exports all that Debian's
-# does. A program in C and one in C++ compile against them.
+# The headers of uDAPL 1.2 and 2.0 are what programs were compiled with: every size, offset
+# and value as test/spec/dat12-abi.txt and dat2-abi.txt have it, and, where Debian's of 2.0
+# are installed (libdapl-dev), those as well and each function of the same type. And libdat2
+# exports all that Debian's does. A program in C and one in C++ compile against each, and a
+# source file that mixes them does not.
 set -u
 
 root=${DAT_SRCDIR:-$(dirname "${BASH_SOURCE[0]}")/../..}
@@ -18,10 +19,12 @@ fail() {
     failed=1
 }
 
-# The headers under $2 (nothing: the system's) have what the table says.
-probe() { # name [include path]
-    local flags=(-std=gnu11 -w)
-    [ -z "${2:-}" ] || flags+=(-I "$2")
+# The headers of folder dat or dat2 under $3 (nothing: the system's) have what its table says.
+probe() { # name dat|dat2 [include path]
+    local flags=(-std=gnu11 -w) table=$root/test/spec/dat2-abi.txt least=1300
+    [ -z "${3:-}" ] || flags+=(-I "$3")
+    [ "$2" = dat2 ] || { table=$root/test/spec/dat12-abi.txt least=1163; }
+    awk -v folder="$2" -v least=$least -f "$root/test/shim/abi.awk" "$table" >"$work/abi.c"
     if ! cc "${flags[@]}" "$work/abi.c" -o "$work/abi" 2>"$work/log"; then
         fail "the probe does not compile against $1"
         head "$work/log"
@@ -34,10 +37,10 @@ probe() { # name [include path]
 }
 
 command -v cc >/dev/null || { echo 'SKIP: there is no C compiler'; exit 77; }
-awk -f "$root/test/shim/abi.awk" "$root/test/spec/dat2-abi.txt" >"$work/abi.c"
-probe 'own headers' "$root/include"
+probe 'own headers of 2.0' dat2 "$root/include"
+probe 'own headers of 1.2' dat "$root/include"
 
-cat >"$work/program.c" <<'END'
+cat >"$work/dat2.c" <<'END'
 #include <dat2/udat.h>
 #include <dat2/dat_registry.h>
 #include <dat2/dat_ib_extensions.h>
@@ -55,23 +58,64 @@ int main(void) {
                                         DAT_COMPLETION_DEFAULT_FLAG) == DAT_SUCCESS;
 }
 END
+cat >"$work/dat.c" <<'END'
+#include <dat/udat.h>
+#include <dat/dat_registry.h>
+int main(void) {
+    DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
+    DAT_IA_HANDLE ia;
+    DAT_IA_ATTR attr;
+    attr.max_mtu_size = 0; /* names of DAT 1.0 */
+    attr.max_rdma_read_per_ep = (DAT_COUNT)attr.max_mtu_size;
+    return dat_ia_open((char*)"no such adapter", 8, &async, &ia) == DAT_SUCCESS ||
+           dat_cr_reject(NULL) == DAT_SUCCESS || attr.max_rdma_read_per_ep;
+}
+END
 # An uninstrumented program cannot be linked to a library that is.
 sanitized=$(nm -D "$build/.libs/libdat2.so.2" | grep -cE '__(asan|tsan|ubsan)')
-for compiler in 'cc -std=gnu11' 'c++ -x c++'; do
-    linked=(-o "$work/program" -x none "$build/.libs/libdat2.so.2")
+compile() { # dat|dat2 compiler...
+    local name=$1 linked=(-o "$work/program" -x none -L "$build/.libs" "-l$1")
+    shift
     [ "$sanitized" -eq 0 ] || linked=(-fsyntax-only)
-    $compiler -Wall -Wextra -Werror -I "$root/include" "$work/program.c" "${linked[@]}" \
-        2>"$work/log" || {
-        fail "a program does not compile with $compiler"
+    "$@" -Wall -Wextra -Werror -I "$root/include" "$work/$name.c" "${linked[@]}" 2>"$work/log" || {
+        fail "a program does not compile with $* for $name"
         head "$work/log"
-        continue
+        return
     }
-    [ "$sanitized" -eq 0 ] || continue
-    LD_LIBRARY_PATH=$build/.libs "$work/program" || fail "the program of $compiler: status $?"
+    [ "$sanitized" -eq 0 ] || return
+    LD_LIBRARY_PATH=$build/.libs "$work/program" || fail "the program of $* for $name: status $?"
+}
+for name in dat dat2; do
+    compile $name cc -std=gnu11
+    compile $name c++ -x c++
+done
+compile dat cc -std=c99 -pedantic-errors -D_DEFAULT_SOURCE
+
+for mix in 'dat dat2' 'dat2 dat'; do
+    printf '#include <%s/udat.h>\n' $mix >"$work/mix.c"
+    if cc -I "$root/include" -fsyntax-only "$work/mix.c" 2>"$work/log"; then
+        fail "a source file may include the headers of both: $mix"
+    elif ! grep -q 'error: #error a source file is for uDAPL 1.2, .* or for uDAPL 2.0' "$work/log"; then
+        fail "what is wrong with a mix of headers is not said"
+        cat "$work/log"
+    fi
 done
 
+# A program of 2.0 that is given the library of 1.2 does not start, and says what it lacks:
+# the versions of the symbols keep it from calls of other layouts.
+if [ "$sanitized" -eq 0 ]; then
+    cc -I "$root/include" "$work/dat2.c" -o "$work/program" -L "$build/.libs" -ldat2 &&
+        mkdir "$work/wrong" && cp -L "$build/.libs/libdat.so.1" "$work/wrong/libdat2.so.2"
+    LD_LIBRARY_PATH=$work/wrong "$work/program" 2>"$work/log" &&
+        fail 'a program of 2.0 runs on the library of 1.2'
+    grep -q "version .DAT_2.0' not found" "$work/log" || {
+        fail 'a program of 2.0 on the library of 1.2 does not say what it lacks'
+        cat "$work/log"
+    }
+fi
+
 if [ -f /usr/include/dat2/udat.h ]; then
-    probe 'Debian headers'
+    probe 'Debian headers' dat2
     awk -f "$root/test/shim/prototypes.awk" "$root"/include/dat2/{dat_error,dat,udat,dat_registry}.h \
         >"$work/prototypes.c"
     for place in "$root/include" ''; do

@@ -3,23 +3,11 @@
 // Data transfer, disconnecting, shared receives, extensions.
 #include "pair.h"
 
-#include <dat2/dat_ib_extensions.h>
-
 #include <string>
 
 using namespace dat::test;
 
-namespace {
-
-DAT_DTO_COOKIE cookie_of(std::uint64_t value) {
-    DAT_DTO_COOKIE cookie;
-    cookie.as_64 = value;
-    return cookie;
-}
-
-} // namespace
-
-// DTO-1, DTO-7, DTO-8, DTO-11, DTO-12, V2-3, EVD-40
+// DTO-1, DTO-7, DTO-8, DTO-11, DTO-12, EVD-40
 Test(shim_dto, messages__gather_and_scatter_in_order) {
     Pair pair;
     std::memcpy(pair.memory.bytes.data(), "abcdefgh", 8);
@@ -32,14 +20,14 @@ Test(shim_dto, messages__gather_and_scatter_in_order) {
     EXPECT_OK(dat_ep_post_send(pair.a.ep, 0, nullptr, cookie_of(0), DAT_COMPLETION_DEFAULT_FLAG));
     auto done = expect_dto(pair.b.recv, 1);
     cr_assert_eq(done.transfered_length, 8u);
-    cr_assert_eq(done.operation, DAT_DTO_RECEIVE);
+    EXPECT_OPERATION(done, DAT_DTO_RECEIVE);
     cr_assert_eq(done.ep_handle, pair.b.ep);
     cr_assert_eq(std::string(pair.memory.bytes.data() + 100, 3), "efg");
     cr_assert_eq(std::string(pair.memory.bytes.data() + 200, 5), "habcd");
     cr_assert_eq(expect_dto(pair.b.recv, 2).transfered_length, 0u);
     done = expect_dto(pair.a.request, ~0ULL);
     cr_assert_eq(done.transfered_length, 8u);
-    cr_assert_eq(done.operation, DAT_DTO_SEND);
+    EXPECT_OPERATION(done, DAT_DTO_SEND);
     expect_dto(pair.a.request, 0);
 }
 
@@ -57,9 +45,9 @@ Test(shim_dto, a_bad_post__changes_nothing) {
     EXPECT_TYPE(send(1, DAT_COMPLETION_EVD_THRESHOLD_FLAG), DAT_INVALID_PARAMETER);
     EXPECT_TYPE(dat_ep_post_recv(pair.a.ep, 1, &piece, cookie_of(1), DAT_COMPLETION_SUPPRESS_FLAG),
                 DAT_INVALID_PARAMETER);
-    piece.segment_length = static_cast<DAT_SEG_LENGTH>(pair.memory.bytes.size() + 1);
+    piece = pair.memory.at(0, pair.memory.bytes.size() + 1);
     EXPECT_TYPE(send(1, 0), DAT_INVALID_PARAMETER);
-    piece = {pair.memory.at(0, 8).virtual_address, 8, 0x7654321};
+    piece = local_range(pair.memory.at(0, 8).virtual_address, 8, 0x7654321);
     EXPECT_TYPE(send(1, 0), DAT_PRIVILEGES_VIOLATION);
     Memory readable(pair.adapter, DAT_MEM_PRIV_LOCAL_READ_FLAG);
     EXPECT_TYPE(pair.a.receive(readable.at(0, 8), 1), DAT_PRIVILEGES_VIOLATION);
@@ -118,13 +106,13 @@ Test(shim_dto, rdma__reads_and_writes) {
     DAT_RMR_TRIPLET remote = pair.memory.remote(256, 14);
     EXPECT_OK(dat_ep_post_rdma_write(pair.a.ep, 1, &local, cookie_of(1), &remote,
                                      DAT_COMPLETION_DEFAULT_FLAG));
-    cr_assert_eq(expect_dto(pair.a.request, 1).operation, DAT_DTO_RDMA_WRITE);
+    EXPECT_OPERATION(expect_dto(pair.a.request, 1), DAT_DTO_RDMA_WRITE);
     cr_assert_str_eq(pair.memory.bytes.data() + 256, "remote memory");
     DAT_LMR_TRIPLET sinks[] = {pair.memory.at(512, 7), pair.memory.at(600, 100)};
     EXPECT_OK(dat_ep_post_rdma_read(pair.a.ep, 2, sinks, cookie_of(2), &remote,
                                     DAT_COMPLETION_DEFAULT_FLAG));
     const auto read = expect_dto(pair.a.request, 2);
-    cr_assert_eq(read.operation, DAT_DTO_RDMA_READ);
+    EXPECT_OPERATION(read, DAT_DTO_RDMA_READ);
     cr_assert_eq(read.transfered_length, 14u);
     cr_assert_str_eq(pair.memory.bytes.data() + 600, "memory");
     cr_assert(is_empty(pair.b.recv));
@@ -135,7 +123,7 @@ Test(shim_dto, rdma__reads_and_writes) {
     EXPECT_TYPE(dat_ep_post_rdma_write(pair.a.ep, 1, &local, cookie_of(3), &remote,
                                        DAT_COMPLETION_DEFAULT_FLAG),
                 DAT_LENGTH_ERROR);
-    remote = {0, 14, 1};
+    remote = remote_range(0, 14, 1);
     EXPECT_OK(dat_ep_post_rdma_write(pair.a.ep, 1, &local, cookie_of(4), &remote,
                                      DAT_COMPLETION_SUPPRESS_FLAG));
     expect_dto(pair.a.request, 4, DAT_DTO_ERR_REMOTE_ACCESS);
@@ -239,7 +227,7 @@ Test(shim_dto, attributes__are_checked_and_granted) {
     attr.recv_completion_flags = DAT_COMPLETION_SUPPRESS_FLAG;
     EXPECT_TYPE(create(), DAT_INVALID_PARAMETER);
     attr.recv_completion_flags = DAT_COMPLETION_DEFAULT_FLAG;
-    attr.service_type = static_cast<DAT_SERVICE_TYPE>(DAT_IB_SERVICE_TYPE_UD);
+    attr.service_type = service_type(1);
     EXPECT_TYPE(create(), DAT_MODEL_NOT_SUPPORTED);
     param.ep_attr.max_recv_dtos = 1 << 20;
     EXPECT_TYPE(dat_ep_modify(side.ep, DAT_EP_FIELD_EP_ATTR_MAX_RECV_DTOS, &param),
@@ -323,59 +311,4 @@ Test(shim_dto, watermarks__are_reported_once) {
     cr_assert_geq(span, allocated);
     EXPECT_OK(dat_ep_set_watermark(pair.a.ep, DAT_WATERMARK_INFINITE, 1));
     expect(pair.a.conn, DAT_CONNECTION_EVENT_BROKEN);
-}
-
-// V2-1
-Test(shim_dto, a_message__ends_a_window) {
-    Pair pair;
-    DAT_RMR_HANDLE rmr;
-    EXPECT_OK(dat_rmr_create(pair.adapter.pz, &rmr));
-    DAT_LMR_TRIPLET piece = pair.memory.at(0, 64);
-    DAT_RMR_CONTEXT context;
-    EXPECT_OK(dat_rmr_bind(rmr, pair.memory.lmr, &piece, DAT_MEM_PRIV_REMOTE_READ_FLAG,
-                           DAT_VA_TYPE_VA, pair.b.ep, cookie_of(1), DAT_COMPLETION_DEFAULT_FLAG,
-                           &context));
-    expect(pair.b.request, DAT_RMR_BIND_COMPLETION_EVENT);
-    EXPECT_OK(pair.b.receive(pair.memory.at(128, 64), 2));
-    DAT_LMR_TRIPLET message = pair.memory.at(256, 8);
-    EXPECT_OK(dat_ep_post_send_with_invalidate(pair.a.ep, 1, &message, cookie_of(3),
-                                               DAT_COMPLETION_DEFAULT_FLAG, DAT_TRUE, context));
-    const auto done = expect_dto(pair.b.recv, 2);
-    cr_assert_eq(done.operation, DAT_DTO_RECEIVE_WITH_INVALIDATE);
-    cr_assert_eq(done.rmr_context, context);
-}
-
-// V2-1: extensions
-Test(shim_extension, immediate_data_and_atomics__complete_as_extended_events) {
-    Pair pair;
-    const auto at = [&](std::size_t offset) {
-        return reinterpret_cast<std::uint64_t*>(pair.memory.bytes.data() + offset);
-    };
-    *at(0) = 40;
-    DAT_LMR_TRIPLET old = pair.memory.at(8, 8);
-    DAT_RMR_TRIPLET target = pair.memory.remote(0, 8);
-    EXPECT_OK(dat_ib_post_fetch_and_add(pair.a.ep, 2, &old, cookie_of(1), &target,
-                                        DAT_COMPLETION_DEFAULT_FLAG));
-    DAT_EVENT event = expect(pair.a.request, static_cast<DAT_EVENT_NUMBER>(DAT_IB_DTO_EVENT));
-    auto* extension = reinterpret_cast<DAT_IB_EXTENSION_EVENT_DATA*>(event.event_extension_data);
-    cr_assert_eq(extension->type, DAT_IB_FETCH_AND_ADD);
-    cr_assert_eq(*at(8), 40u);
-    cr_assert_eq(*at(0), 42u);
-    EXPECT_OK(dat_ib_post_cmp_and_swap(pair.a.ep, 42, 7, &old, cookie_of(2), &target,
-                                       DAT_COMPLETION_DEFAULT_FLAG));
-    event = expect(pair.a.request, static_cast<DAT_EVENT_NUMBER>(DAT_IB_DTO_EVENT));
-    cr_assert_eq(*at(0), 7u);
-    EXPECT_OK(pair.b.receive(pair.memory.at(512, 8), 3));
-    DAT_LMR_TRIPLET local = pair.memory.at(0, 8);
-    target = pair.memory.remote(1024, 8);
-    EXPECT_OK(dat_ib_post_rdma_write_immed(pair.a.ep, 1, &local, cookie_of(4), &target, 0x7777,
-                                           DAT_COMPLETION_DEFAULT_FLAG));
-    event = expect(pair.b.recv, static_cast<DAT_EVENT_NUMBER>(DAT_IB_DTO_EVENT));
-    extension = reinterpret_cast<DAT_IB_EXTENSION_EVENT_DATA*>(event.event_extension_data);
-    cr_assert_eq(extension->type, DAT_IB_RDMA_WRITE_IMMED_DATA);
-    cr_assert_eq(extension->val.immed.data, 0x7777u);
-    cr_assert_eq(event.event_data.dto_completion_event_data.user_cookie.as_64, 3u);
-    cr_assert_eq(event.event_data.dto_completion_event_data.transfered_length, 8u);
-    cr_assert_eq(*at(1024), 7u);
-    EXPECT_TYPE(dat_extension_op(pair.a.ep, 9999), DAT_NOT_IMPLEMENTED);
 }

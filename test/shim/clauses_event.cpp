@@ -241,29 +241,6 @@ Test(shim_cno, an_agent__is_called_once) {
     cr_assert_eq(g_called.load(), 1);
 }
 
-// CNO-9
-Test(shim_cno, a_descriptor__is_readable_while_there_is_something) {
-    Pair pair;
-    DAT_CNO_HANDLE cno;
-    DAT_FD fd = -1;
-    EXPECT_OK(dat_cno_fd_create(pair.adapter.ia, &fd, &cno));
-    EXPECT_OK(dat_evd_modify_cno(pair.b.recv, cno));
-    DAT_EVD_HANDLE hint;
-    EXPECT_TYPE(dat_cno_trigger(cno, &hint), DAT_QUEUE_EMPTY);
-    EXPECT_OK(pair.b.receive(pair.memory.at(64, 64), 1));
-    EXPECT_OK(pair.a.send(pair.memory.at(0, 8), 2));
-    pollfd p{fd, POLLIN, 0};
-    do {
-        cr_assert_eq(poll(&p, 1, 10000), 1);
-    } while (dat_cno_trigger(cno, &hint) != DAT_SUCCESS);
-    cr_assert_eq(hint, pair.b.recv);
-    expect_dto(pair.b.recv, 1);
-    DAT_CNO_PARAM param;
-    EXPECT_OK(dat_cno_query(cno, DAT_CNO_FIELD_ALL, &param));
-    cr_assert_eq(param.proxy_type, DAT_PROXY_TYPE_FD);
-    cr_assert_eq(param.proxy.fd, fd);
-}
-
 // EVD-12, EVD-22, DTO-22, DTO-23, U-27, EPA-11
 Test(shim_evd, solicited_and_unsignalled__decide_who_is_woken) {
     Adapter adapter;

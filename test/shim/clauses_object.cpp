@@ -3,16 +3,11 @@
 // Handles, adapters, zones, memory. A comment above a test names what it proves.
 #include "pair.h"
 
-#include <dat2/dat_registry.h>
-
 #include <string>
 #include <sys/mman.h>
 #include <vector>
 
 using namespace dat::test;
-
-// Exported, and in no header.
-extern "C" DAT_RETURN dats_get_ia_handle(DAT_IA_HANDLE, DAT_IA_HANDLE*);
 
 // GEN-6, U-23
 Test(shim_object, stale_and_wild_handles__are_refused) {
@@ -79,7 +74,7 @@ Test(shim_object, a_name_that_is_none__is_not_found) {
     char nothing[] = "no such thing";
     EXPECT_TYPE(dat_ia_open(nothing, 8, &async, &ia), DAT_PROVIDER_NOT_FOUND);
     char lo[] = "lo";
-    const DAT_RETURN rc = dat_ia_openv(lo, 8, &async, &ia, 1, 2, DAT_FALSE);
+    const DAT_RETURN rc = dat_ia_openv(lo, 8, &async, &ia, kOtherMajor, 0, DAT_FALSE);
     EXPECT_TYPE(rc, DAT_PROVIDER_NOT_FOUND);
     cr_assert_eq(DAT_GET_SUBTYPE(rc), DAT_MAJOR_NOT_FOUND);
 }
@@ -96,7 +91,6 @@ Test(shim_object, attributes__are_those_of_the_adapter) {
     EXPECT_OK(dat_ia_query(ia, &told, DAT_IA_FIELD_ALL, &attr, DAT_PROVIDER_FIELD_ALL, &provider));
     cr_assert_eq(told, async);
     cr_assert_str_eq(attr.adapter_name, "lo");
-    cr_assert_eq(attr.extension_supported, DAT_EXTENSION_IB);
     cr_assert_geq(provider.max_private_data_size, 64);
     cr_assert_eq(256 % provider.optimal_buffer_alignment, 0u);
     for (const auto& row : provider.evd_stream_merging_supported) {
@@ -162,27 +156,25 @@ Test(shim_memory, regions__of_each_type) {
     DAT_RMR_CONTEXT rmr_context;
     DAT_VLEN size;
     DAT_VADDR address;
-    const auto create = [&](DAT_MEM_TYPE type, DAT_VLEN length, DAT_VA_TYPE va) {
-        return dat_lmr_create(adapter.ia, type, region, length, adapter.pz, DAT_MEM_PRIV_ALL_FLAG,
-                              va, &lmr, &lmr_context, &rmr_context, &size, &address);
+    const auto create = [&](DAT_MEM_TYPE type, DAT_VLEN length) {
+        return lmr_create(adapter.ia, type, region, length, adapter.pz, DAT_MEM_PRIV_ALL_FLAG, &lmr,
+                          &lmr_context, &rmr_context, &size, &address);
     };
     region.for_lmr_handle = all.lmr;
-    EXPECT_OK(create(DAT_MEM_TYPE_LMR, 1, DAT_VA_TYPE_VA));
+    EXPECT_OK(create(DAT_MEM_TYPE_LMR, 1));
     cr_assert_eq(size, all.bytes.size());
     cr_assert_eq(address, reinterpret_cast<std::uintptr_t>(all.bytes.data()));
-    EXPECT_OK(create(DAT_MEM_TYPE_LMR, 1, DAT_VA_TYPE_ZB));
-    cr_assert_eq(address, 0u);
 
     char cookie[DAT_LMR_COOKIE_SIZE] = "shared";
     region.for_shared_memory = {all.bytes.data(), &cookie};
-    EXPECT_TYPE(create(DAT_MEM_TYPE_SHARED_VIRTUAL, 64, DAT_VA_TYPE_VA), DAT_INVALID_STATE);
+    EXPECT_TYPE(create(DAT_MEM_TYPE_SHARED_VIRTUAL, 64), DAT_INVALID_STATE);
     void* shared = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     region.for_shared_memory.virtual_address = shared;
-    EXPECT_OK(create(DAT_MEM_TYPE_SHARED_VIRTUAL, 4096, DAT_VA_TYPE_VA));
+    EXPECT_OK(create(DAT_MEM_TYPE_SHARED_VIRTUAL, 4096));
 
     region.for_va = all.bytes.data();
-    EXPECT_TYPE(create(DAT_MEM_TYPE_VIRTUAL, 0, DAT_VA_TYPE_VA), DAT_INVALID_PARAMETER);
-    EXPECT_TYPE(create(memory_type(9), 64, DAT_VA_TYPE_VA), DAT_INVALID_PARAMETER);
+    EXPECT_TYPE(create(DAT_MEM_TYPE_VIRTUAL, 0), DAT_INVALID_PARAMETER);
+    EXPECT_TYPE(create(memory_type(9), 64), DAT_INVALID_PARAMETER);
 }
 
 // LMR-8, LMR-9
@@ -192,9 +184,9 @@ Test(shim_memory, sync__looks_at_the_segments) {
     DAT_LMR_TRIPLET piece = memory.at(0, 64);
     EXPECT_OK(dat_lmr_sync_rdma_read(adapter.ia, &piece, 1));
     EXPECT_OK(dat_lmr_sync_rdma_write(adapter.ia, &piece, 1));
-    piece.segment_length = static_cast<DAT_SEG_LENGTH>(memory.bytes.size() + 1);
+    piece = memory.at(0, memory.bytes.size() + 1);
     EXPECT_TYPE(dat_lmr_sync_rdma_read(adapter.ia, &piece, 1), DAT_INVALID_PARAMETER);
-    piece = {~0ULL, 0, 12345};
+    piece = local_range(~0ULL, 0, 12345);
     EXPECT_OK(dat_lmr_sync_rdma_write(adapter.ia, &piece, 1));
 }
 
@@ -208,9 +200,8 @@ Test(shim_memory, a_window__is_bound_unbound_and_freed) {
     cookie.as_64 = 5;
     DAT_RMR_CONTEXT context = 0;
     const auto bind = [&] {
-        return dat_rmr_bind(rmr, pair.memory.lmr, &piece, DAT_MEM_PRIV_REMOTE_READ_FLAG,
-                            DAT_VA_TYPE_VA, pair.b.ep, cookie, DAT_COMPLETION_DEFAULT_FLAG,
-                            &context);
+        return rmr_bind(rmr, pair.memory.lmr, piece, DAT_MEM_PRIV_REMOTE_READ_FLAG, pair.b.ep,
+                        cookie, &context);
     };
     EXPECT_OK(bind());
     const DAT_EVENT event = expect(pair.b.request, DAT_RMR_BIND_COMPLETION_EVENT);
@@ -220,7 +211,7 @@ Test(shim_memory, a_window__is_bound_unbound_and_freed) {
 
     std::memcpy(pair.memory.bytes.data(), "window", 7);
     DAT_LMR_TRIPLET sink = pair.memory.at(512, 7);
-    const DAT_RMR_TRIPLET source{pair.memory.at(0, 7).virtual_address, 7, context};
+    const DAT_RMR_TRIPLET source = remote_range(pair.memory.at(0, 7).virtual_address, 7, context);
     DAT_DTO_COOKIE dto;
     dto.as_64 = 6;
     EXPECT_OK(
@@ -252,8 +243,7 @@ Test(shim_memory, a_bind_that_is_not_allowed__is_refused) {
     cookie.as_64 = 0;
     DAT_RMR_CONTEXT context;
     const auto bind = [&](DAT_MEM_PRIV_FLAGS rights) {
-        return dat_rmr_bind(rmr, memory.lmr, &piece, rights, DAT_VA_TYPE_VA, side.ep, cookie,
-                            DAT_COMPLETION_DEFAULT_FLAG, &context);
+        return rmr_bind(rmr, memory.lmr, piece, rights, side.ep, cookie, &context);
     };
     EXPECT_TYPE(bind(DAT_MEM_PRIV_REMOTE_WRITE_FLAG), DAT_PRIVILEGES_VIOLATION);
     EXPECT_TYPE(bind(DAT_MEM_PRIV_REMOTE_READ_FLAG), DAT_INVALID_STATE);
@@ -278,10 +268,10 @@ Test(shim_registry, names__are_listed_and_entered) {
     }
     cr_assert(found, "lo is not listed");
 
-    const DAT_PROVIDER provider{};
+    DAT_PROVIDER provider{};
     DAT_PROVIDER_INFO mine{};
     std::strcpy(mine.ia_name, "mine");
-    mine.dapl_version_major = 2;
+    mine.dapl_version_major = DAT_VERSION_MAJOR;
     EXPECT_TYPE(dat_registry_remove_provider(&provider, &mine), DAT_INVALID_PARAMETER);
     EXPECT_OK(dat_registry_add_provider(&provider, &mine));
     EXPECT_TYPE(dat_registry_add_provider(&provider, &mine), DAT_PROVIDER_ALREADY_REGISTERED);
@@ -298,18 +288,4 @@ Test(shim_object, codes__have_words) {
     cr_assert_str_eq(minor, "DAT_INVALID_STATE_EP_RESERVED");
     EXPECT_OK(dat_strerror(DAT_SUCCESS, &major, nullptr));
     EXPECT_TYPE(dat_strerror(0x2aaa0000, &major, &minor), DAT_INVALID_PARAMETER);
-}
-
-// The number of an IA and the handle that a provider has.
-Test(shim_object, dats_get_ia_handle__maps_both_ways) {
-    Adapter adapter;
-    DAT_IA_HANDLE handle;
-    DAT_IA_HANDLE number;
-    EXPECT_OK(dats_get_ia_handle(adapter.ia, &handle));
-    cr_assert_neq(handle, adapter.ia);
-    EXPECT_OK(dats_get_ia_handle(handle, &number));
-    cr_assert_eq(number, adapter.ia);
-    const DAT_IA_HANDLE stale = adapter.ia;
-    EXPECT_OK(dat_ia_close(adapter.ia, DAT_CLOSE_ABRUPT_FLAG));
-    cr_assert_eq(dats_get_ia_handle(stale, &handle), 0x8005000bU);
 }

@@ -29,19 +29,18 @@ DAT_EVD_HANDLE Adapter::evd(DAT_EVD_FLAGS flags, DAT_COUNT length, DAT_CNO_HANDL
 Memory::Memory(const Adapter& adapter, DAT_MEM_PRIV_FLAGS privileges) {
     DAT_REGION_DESCRIPTION region{};
     region.for_va = bytes.data();
-    EXPECT_OK(dat_lmr_create(adapter.ia, DAT_MEM_TYPE_VIRTUAL, region, bytes.size(), adapter.pz,
-                             privileges, DAT_VA_TYPE_VA, &lmr, &lmr_context, &rmr_context, nullptr,
-                             nullptr));
+    EXPECT_OK(lmr_create(adapter.ia, DAT_MEM_TYPE_VIRTUAL, region, bytes.size(), adapter.pz,
+                         privileges, &lmr, &lmr_context, &rmr_context, nullptr, nullptr));
 }
 
 DAT_LMR_TRIPLET Memory::at(std::size_t offset, std::size_t length) {
-    return {reinterpret_cast<std::uintptr_t>(bytes.data() + offset),
-            static_cast<DAT_SEG_LENGTH>(length), lmr_context};
+    return local_range(reinterpret_cast<std::uintptr_t>(bytes.data() + offset), length,
+                       lmr_context);
 }
 
 DAT_RMR_TRIPLET Memory::remote(std::size_t offset, std::size_t length) {
-    return {reinterpret_cast<std::uintptr_t>(bytes.data() + offset),
-            static_cast<DAT_SEG_LENGTH>(length), rmr_context};
+    return remote_range(reinterpret_cast<std::uintptr_t>(bytes.data() + offset), length,
+                        rmr_context);
 }
 
 Side::Side(const Adapter& of, const DAT_EP_ATTR* attr, DAT_SRQ_HANDLE srq)
@@ -64,19 +63,19 @@ DAT_EP_STATE Side::state() const {
 DAT_RETURN Side::send(const DAT_LMR_TRIPLET& piece, std::uint64_t cookie,
                       DAT_COMPLETION_FLAGS flags) const {
     DAT_LMR_TRIPLET copy = piece;
-    DAT_DTO_COOKIE as_cookie;
-    as_cookie.as_64 = cookie;
-    return dat_ep_post_send(ep, 1, &copy, as_cookie, flags);
+    return dat_ep_post_send(ep, 1, &copy, cookie_of(cookie), flags);
 }
 
 DAT_RETURN Side::receive(const DAT_LMR_TRIPLET& piece, std::uint64_t cookie) const {
     DAT_LMR_TRIPLET copy = piece;
-    DAT_DTO_COOKIE as_cookie;
-    as_cookie.as_64 = cookie;
-    return dat_ep_post_recv(ep, 1, &copy, as_cookie, DAT_COMPLETION_DEFAULT_FLAG);
+    return dat_ep_post_recv(ep, 1, &copy, cookie_of(cookie), DAT_COMPLETION_DEFAULT_FLAG);
 }
 
 DAT_RETURN Side::connect(DAT_CONN_QUAL qualifier, DAT_TIMEOUT timeout) const {
+    return connect_to(ep, qualifier, timeout);
+}
+
+DAT_RETURN connect_to(DAT_EP_HANDLE ep, DAT_CONN_QUAL qualifier, DAT_TIMEOUT timeout) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);

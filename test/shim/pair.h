@@ -4,7 +4,7 @@
 #ifndef DAT_TEST_SHIM_PAIR_H
 #define DAT_TEST_SHIM_PAIR_H
 
-#include <dat2/udat.h>
+#include "api.h"
 
 #include <criterion/criterion.h>
 
@@ -15,7 +15,7 @@
 
 namespace dat::test {
 
-inline constexpr DAT_TIMEOUT kSoon = 10'000'000; // us; nothing here takes that long
+inline constexpr DAT_TIMEOUT kSoon = 60'000'000; // us; nothing here takes that long
 inline constexpr DAT_TIMEOUT kBriefly = 50'000;  // us, for what must not come
 
 // An open adapter on loopback with a zone; closed abruptly.
@@ -79,6 +79,14 @@ struct Pair {
     Listener listener{adapter};
 };
 
+// Asks for that port of loopback.
+DAT_RETURN connect_to(DAT_EP_HANDLE ep, DAT_CONN_QUAL qualifier, DAT_TIMEOUT timeout = kSoon);
+inline DAT_DTO_COOKIE cookie_of(std::uint64_t number) {
+    DAT_DTO_COOKIE cookie;
+    cookie.as_64 = number;
+    return cookie;
+}
+
 // The next event; the test fails where none comes.
 DAT_EVENT next(DAT_EVD_HANDLE evd);
 // The next event has that number.
@@ -89,6 +97,7 @@ DAT_DTO_COMPLETION_EVENT_DATA expect_dto(DAT_EVD_HANDLE evd, std::uint64_t cooki
 bool is_empty(DAT_EVD_HANDLE evd);
 // Values that are none.
 inline DAT_CLOSE_FLAGS close_flag(int value) { return static_cast<DAT_CLOSE_FLAGS>(value); }
+inline DAT_SERVICE_TYPE service_type(int value) { return static_cast<DAT_SERVICE_TYPE>(value); }
 inline DAT_MEM_TYPE memory_type(int value) { return static_cast<DAT_MEM_TYPE>(value); }
 // Names of codes, for messages.
 const char* words(DAT_RETURN code);

@@ -211,6 +211,7 @@ dapltest_all() {
         client SR 1024 3 -f server SR 256 3 -f
     transactions -t 4 -i 100 client SR 8192 3 server SR 8192 3
     transactions -t 4 -w 4 -i 20 client SR 256 server SR 256
+    transactions -t 10 -w 10 -i 10 client SR 256 server SR 256
     throughput -i 500 -p 1 -m b RW 4
     throughput -i 500 -p 16 -m b RW 4096
     throughput -i 500 -p 1 -m p RW 4

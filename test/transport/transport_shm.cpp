@@ -13,9 +13,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <sched.h>
 #include <sstream>
@@ -104,6 +106,30 @@ void own_network() {
     close(fd);
 }
 
+// Progress threads of this process run only where its main thread waits: on the same
+// processor, which is otherwise not free for them.
+void progress_threads_come_last() {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    const sched_param none{};
+    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+        const pid_t id = std::stoi(task.path().filename());
+        std::string name;
+        std::getline(std::ifstream(task.path() / "comm"), name);
+        if (name == "dat-progress")
+            cr_assert_eq(sched_setscheduler(id, SCHED_IDLE, &none), 0);
+        if (name == "dat-progress" || id == getpid())
+            cr_assert_eq(sched_setaffinity(id, sizeof one, &one), 0);
+    }
+}
+
+void keep_processor_for(std::chrono::microseconds time) {
+    const auto end = std::chrono::steady_clock::now() + time;
+    while (std::chrono::steady_clock::now() < end) {
+    }
+}
+
 int local_sockets() {
     std::ifstream file("/proc/self/net/unix");
     int count = 0;
@@ -173,4 +199,44 @@ SHM_TEST(shm_closed, connection__gives_its_memory_back) {
     DAT_MUST(pair->active.close());
     wait_shutdown(pair->passive());
     cr_assert(wait_until([] { return shared_memory().empty(); }));
+}
+
+// FI_PROGRESS_AUTO: what peers write arrives also where a program reads its queue once, just
+// when the progress thread is to be woken, and looks at nothing but memory from then on.
+SHM_TEST(shm_progress, after_a_single_read_of_the_queue__goes_on) {
+    SideOptions options;
+    options.progress = FI_PROGRESS_AUTO;
+    Side side(transport, options);
+    Child child(transport);
+    Endpoint endpoint(side);
+    DAT_MUST(endpoint.connect(child.listen()));
+    child.expect("event", "connreq 0");
+    child.expect("accept 0", "ok");
+    wait_event(side, FI_CONNECTED);
+    child.expect("event", "connected 0");
+    Region region(side, 256, FI_REMOTE_WRITE);
+    const auto write = [&](std::int64_t offset) {
+        const Remote to = region.at(offset);
+        return "write 8 " + std::to_string(to.address) + ' ' + std::to_string(to.key);
+    };
+    volatile std::uint8_t* second = region.data() + 8;
+    progress_threads_come_last();
+    side.asleep = true; // from here on nothing else reads its queue
+    for (int round = 0; round < 10; ++round) {
+        *second = 0;
+        usleep(20'000); // the thread takes over, if it is to
+        child.tell(write(0));
+        keep_processor_for(std::chrono::microseconds(500 + 500 * round));
+        fi_cq_data_entry none;
+        cr_assert_eq(fi_cq_read(side.cq(), &none, 1), -FI_EAGAIN);
+        child.tell(write(8));
+        for (int waited = 0; *second == 0; ++waited) {
+            cr_assert_lt(waited, 60'000, "round %d: nothing arrives", round);
+            usleep(1000);
+        }
+        cr_assert_str_eq(child.answer().c_str(), "ok");
+        cr_assert_str_eq(child.answer().c_str(), "ok");
+        child.expect("finish", "results 2 0 0");
+    }
+    side.asleep = false;
 }

@@ -5,25 +5,23 @@
 // May include: dat-shim, dat headers.
 #include "dat-shim/ep.h"
 #include "dat-shim/evd.h"
-#include "dat-shim/udat20/entry.h"
+#include "dat-shim/udat/entry.h"
 
 #include <dat2/dat_ib_extensions.h>
 
 #include <cstdarg>
 #include <cstdio>
 
-namespace dat::shim::udat20 {
+namespace dat::shim::udat {
 namespace {
 
-DAT_RETURN bad_ep() { return bad_handle(Sub::invalid_handle_ep); }
-
-DAT_RETURN fetch_add(DAT_HANDLE handle, va_list args) {
+Return fetch_add(DAT_HANDLE handle, va_list args) {
     Ep* const ep = lookup<Ep>(handle);
     const auto add = va_arg(args, DAT_UINT64);
     const auto* const local = va_arg(args, DAT_LMR_TRIPLET*);
     const auto cookie = va_arg(args, DAT_DTO_COOKIE);
     const auto* const remote = va_arg(args, DAT_RMR_TRIPLET*);
-    const auto flags = static_cast<std::uint32_t>(va_arg(args, int));
+    const auto flags = bits(va_arg(args, int));
     if (!ep) {
         return bad_ep();
     }
@@ -31,14 +29,14 @@ DAT_RETURN fetch_add(DAT_HANDLE handle, va_list args) {
                            : bad_argument(local ? 6 : 4);
 }
 
-DAT_RETURN compare_swap(DAT_HANDLE handle, va_list args) {
+Return compare_swap(DAT_HANDLE handle, va_list args) {
     Ep* const ep = lookup<Ep>(handle);
     const std::uint64_t compare = va_arg(args, DAT_UINT64);
     const auto swap = va_arg(args, DAT_UINT64);
     const auto* const local = va_arg(args, DAT_LMR_TRIPLET*);
     const auto cookie = va_arg(args, DAT_DTO_COOKIE);
     const auto* const remote = va_arg(args, DAT_RMR_TRIPLET*);
-    const auto flags = static_cast<std::uint32_t>(va_arg(args, int));
+    const auto flags = bits(va_arg(args, int));
     if (!ep) {
         return bad_ep();
     }
@@ -46,14 +44,14 @@ DAT_RETURN compare_swap(DAT_HANDLE handle, va_list args) {
                            : bad_argument(local ? 7 : 5);
 }
 
-DAT_RETURN write_immediate(DAT_HANDLE handle, va_list args) {
+Return write_immediate(DAT_HANDLE handle, va_list args) {
     Ep* const ep = lookup<Ep>(handle);
     const auto count = va_arg(args, DAT_COUNT);
     const auto* const local = va_arg(args, DAT_LMR_TRIPLET*);
     const auto cookie = va_arg(args, DAT_DTO_COOKIE);
     const auto* const remote = va_arg(args, DAT_RMR_TRIPLET*);
     const std::uint32_t immediate = va_arg(args, DAT_UINT32);
-    const auto flags = static_cast<std::uint32_t>(va_arg(args, int));
+    const auto flags = bits(va_arg(args, int));
     if (!ep) {
         return bad_ep();
     }
@@ -92,7 +90,7 @@ DAT_UINT64 counter(const Object& object, int which) {
     return 0;
 }
 
-DAT_RETURN query_counters(DAT_HANDLE handle, va_list args) {
+Return query_counters(DAT_HANDLE handle, va_list args) {
     const Ia* const ia = find_ia(handle);
     const Object* const object = ia ? ia : find_any(handle);
     const int which = va_arg(args, int);
@@ -107,10 +105,10 @@ DAT_RETURN query_counters(DAT_HANDLE handle, va_list args) {
     for (int i = which == all ? 0 : which; i < (which == all ? all : which + 1); ++i) {
         out[which == all ? i : 0] = counter(*object, i);
     }
-    return DAT_SUCCESS;
+    return kSuccess;
 }
 
-DAT_RETURN print_counters(DAT_HANDLE handle, va_list args) {
+Return print_counters(DAT_HANDLE handle, va_list args) {
     const Ia* const ia = find_ia(handle);
     const Object* const object = ia ? ia : find_any(handle);
     const int which = va_arg(args, int);
@@ -129,10 +127,10 @@ DAT_RETURN print_counters(DAT_HANDLE handle, va_list args) {
             std::printf("%s counter %d: %llu\n", kind, i, static_cast<unsigned long long>(value));
         }
     }
-    return DAT_SUCCESS;
+    return kSuccess;
 }
 
-DAT_RETURN open_query(va_list args) {
+Return open_query(va_list args) {
     const auto name = va_arg(args, DAT_NAME_PTR);
     auto* const ia = va_arg(args, DAT_HANDLE*);
     const auto ia_mask = va_arg(args, DAT_IA_ATTR_MASK);
@@ -140,10 +138,10 @@ DAT_RETURN open_query(va_list args) {
     const auto provider_mask = va_arg(args, DAT_PROVIDER_ATTR_MASK);
     auto* const provider_attr = va_arg(args, DAT_PROVIDER_ATTR*);
     DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
-    if (const DAT_RETURN rc = dat_ia_open(name, 8, &async, ia)) {
+    if (const Return rc = dat_ia_open(name, 8, &async, ia)) {
         return rc;
     }
-    const DAT_RETURN rc = dat_ia_query(*ia, &async, ia_mask, ia_attr, provider_mask, provider_attr);
+    const Return rc = dat_ia_query(*ia, &async, ia_mask, ia_attr, provider_mask, provider_attr);
     if (rc != DAT_SUCCESS) {
         dat_ia_close(*ia, DAT_CLOSE_ABRUPT_FLAG);
     }
@@ -152,7 +150,7 @@ DAT_RETURN open_query(va_list args) {
 
 } // namespace
 
-DAT_RETURN extended_op(DAT_HANDLE handle, DAT_EXTENDED_OP operation, va_list args) {
+Return extended_op(DAT_HANDLE handle, DAT_EXTENDED_OP operation, va_list args) {
     switch (operation) {
     case DAT_IB_FETCH_AND_ADD_OP:
         return fetch_add(handle, args);
@@ -177,13 +175,13 @@ DAT_RETURN extended_op(DAT_HANDLE handle, DAT_EXTENDED_OP operation, va_list arg
     }
 }
 
-} // namespace dat::shim::udat20
+} // namespace dat::shim::udat
 
 extern "C" DAT_RETURN dat_extension_op(DAT_HANDLE handle, DAT_EXTENDED_OP operation, ...) {
     va_list args;
     va_start(args, operation);
-    const DAT_RETURN rc = dat::shim::udat20::guarded(
-        [&] { return dat::shim::udat20::extended_op(handle, operation, args); });
+    const DAT_RETURN rc = dat::shim::udat::answer(
+        [&] { return dat::shim::udat::extended_op(handle, operation, args); });
     va_end(args);
     return rc;
 }

@@ -4,7 +4,7 @@
 // dat_provider_init() and reaches everything through the table behind each handle.
 // May include: dat-shim, dat headers.
 #include "dat-shim/registry.h"
-#include "dat-shim/udat20/entry.h"
+#include "dat-shim/udat/entry.h"
 
 #include <dlfcn.h>
 
@@ -13,7 +13,7 @@
 #include <mutex>
 #include <string>
 
-namespace dat::shim::udat20 {
+namespace dat::shim::udat {
 namespace {
 
 constinit std::mutex g_mutex;
@@ -24,12 +24,32 @@ std::map<std::string, std::string>& devices() {
     return map;
 }
 
+// `device` is empty: that of the name.
+Return open_as_provider(const std::string& name, const std::string& device, DAT_COUNT qlen,
+                        DAT_EVD_HANDLE* async, DAT_IA_HANDLE* ia) {
+    Ia::Opening opening;
+    opening.name = name;
+    opening.device = device;
+    opening.dispatch = &provider_table;
+    opening.async_length = qlen;
+    if (const Return rc = read_async(*async, opening)) {
+        return rc;
+    }
+    if (opening.device.empty()) {
+        if (const Return rc = resolve(name, DAT_VERSION_MAJOR, DAT_VERSION_MAJOR, DAT_VERSION_MINOR,
+                                      false, opening.device)) {
+            return rc;
+        }
+    }
+    return open(opening, async, ia, false);
+}
+
 DAT_RETURN ia_open(const DAT_NAME_PTR name, DAT_COUNT qlen, DAT_EVD_HANDLE* async,
                    DAT_IA_HANDLE* ia) {
-    if (!name || !async || !ia) {
-        return bad_argument(!name ? 1 : !async ? 3 : 4);
-    }
-    return guarded([&] {
+    return answer([&] {
+        if (!name || !async || !ia) {
+            return bad_argument(!name ? 1 : !async ? 3 : 4);
+        }
         std::string device;
         {
             const std::lock_guard lock(g_mutex);
@@ -40,11 +60,13 @@ DAT_RETURN ia_open(const DAT_NAME_PTR name, DAT_COUNT qlen, DAT_EVD_HANDLE* asyn
 }
 
 DAT_RETURN related(DAT_IA_HANDLE, const DAT_NAME_PTR, DAT_BOOLEAN* answer) {
-    if (!answer) {
-        return bad_argument(3);
-    }
-    *answer = DAT_FALSE;
-    return DAT_SUCCESS;
+    return udat::answer([&] {
+        if (!answer) {
+            return bad_argument(3);
+        }
+        *answer = DAT_FALSE;
+        return kSuccess;
+    });
 }
 
 // The registry that loaded this library: the first in the program, which is not this one.
@@ -139,19 +161,19 @@ const DAT_PROVIDER provider_table = {
     .handle_extendedop_func = extended_op,
 };
 
-} // namespace dat::shim::udat20
+} // namespace dat::shim::udat
 
-using namespace dat::shim::udat20;
+using namespace dat::shim::udat;
 
 extern "C" {
 
 // REG-2. `instance_data`: the parameters in dat.conf.
 void dat_provider_init(const DAT_PROVIDER_INFO* provider_info, const char* instance_data) {
-    guarded([&] {
+    answer([&] {
         const std::lock_guard lock(g_mutex);
         devices()[provider_info->ia_name] =
             dat::shim::device_of(instance_data ? instance_data : "");
-        return DAT_RETURN{DAT_SUCCESS};
+        return dat::shim::kSuccess;
     });
     registry_call("dat_registry_add_provider", dat_registry_add_provider)(&provider_table,
                                                                           provider_info);

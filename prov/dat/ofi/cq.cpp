@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "ofi/errors.h"
 #include "ofi/no_op.h"
+#include "ofi/queue_ops.h"
 #include "ofi/sleeper.h"
 
 #include <algorithm>
@@ -96,8 +97,13 @@ ssize_t CompletionQueue::read_error(fi_cq_err_entry* entry) {
 
 void CompletionQueue::wake() {
     arm(false); // once is enough until a thread goes to sleep again
-    raised_ = true;
-    signal_.raise();
+    if (waitable_) {
+        raised_ = true;
+        signal_.raise();
+    }
+    if (lent_ >= 0) {
+        raise_event(lent_);
+    }
 }
 
 void CompletionQueue::kick() {
@@ -128,6 +134,17 @@ int CompletionQueue::try_wait() {
         return -FI_EINVAL;
     }
     return look(1) != Look::quiet || kicked_.load(std::memory_order_acquire) ? -FI_EAGAIN : 0;
+}
+
+int CompletionQueue::watch(int fd) {
+    {
+        const soft::GateCaller in(domain_.gate());
+        lent_ = fd;
+        if (fd < 0) {
+            return 0;
+        }
+    }
+    return look(1) == Look::quiet ? 0 : -FI_EAGAIN;
 }
 
 std::size_t CompletionQueue::threshold(const void* condition, std::size_t count) const {
@@ -257,7 +274,7 @@ fi_ops g_fid_ops = {
     .close = close,
     .bind = DAT_NOT_OFFERED(fi_ops, bind),
     .control = control,
-    .ops_open = DAT_NOT_OFFERED(fi_ops, ops_open),
+    .ops_open = open_queue_ops,
     .tostr = DAT_NOT_OFFERED(fi_ops, tostr),
     .ops_set = DAT_NOT_OFFERED(fi_ops, ops_set),
 };

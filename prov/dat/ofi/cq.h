@@ -50,6 +50,8 @@ class CompletionQueue final : public fid_cq, public core::CompletionQueue {
     void kick();
     // 0: nothing is there, a thread may sleep on wait_fd(). -FI_EAGAIN: read first.
     int try_wait();
+    // fi_dat_ops_queue.
+    int watch(int fd);
 
   private:
     void wake() override; // under the gate
@@ -85,7 +87,8 @@ class CompletionQueue final : public fid_cq, public core::CompletionQueue {
     const bool by_threshold_;
     WaitSet wait_; // the domain's descriptor and signal_
     Signal signal_;
-    bool raised_ = false; // signal_ is; guarded by the gate
+    bool raised_ = false; // signal_ is; guarded by the gate, as the next
+    int lent_ = -1;       // the eventfd of who sleeps, -1: none
     std::atomic<bool> kicked_{false};
 };
 

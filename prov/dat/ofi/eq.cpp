@@ -7,6 +7,7 @@
 #include "ofi/errors.h"
 #include "ofi/fabric.h"
 #include "ofi/no_op.h"
+#include "ofi/queue_ops.h"
 
 #include <algorithm>
 #include <chrono>
@@ -48,6 +49,9 @@ void EventQueue::push(Event&& event) {
     queue_.push_back(std::move(event));
     if (queue_.size() == 1 && waitable()) {
         signal_.raise();
+    }
+    if (lent_ >= 0) {
+        raise_event(lent_);
     }
 }
 
@@ -96,8 +100,19 @@ int EventQueue::add_source(EventSource& source) {
     const int rc = waitable() ? wait_.add(source.wait_fd()) : 0;
     if (rc) {
         sources_.pop_back();
+    } else {
+        sources_changed();
     }
     return rc;
+}
+
+// Who sleeps does so on the descriptors that there were.
+void EventQueue::sources_changed() {
+    ++changes_;
+    const std::lock_guard lock(queue_mutex_);
+    if (lent_ >= 0) {
+        raise_event(lent_);
+    }
 }
 
 void EventQueue::remove_source(EventSource& source) {
@@ -108,6 +123,7 @@ void EventQueue::remove_source(EventSource& source) {
             wait_.remove(source.wait_fd());
         }
         sources_.erase(known);
+        sources_changed();
     }
 }
 
@@ -240,6 +256,25 @@ int EventQueue::try_wait() {
     return empty() ? 0 : -FI_EAGAIN;
 }
 
+int EventQueue::watch(int fd) {
+    {
+        const std::lock_guard lock(queue_mutex_);
+        lent_ = fd;
+    }
+    return fd < 0 ? 0 : try_wait();
+}
+
+std::size_t EventQueue::descriptors(int* fds, std::size_t count, std::uint64_t* changes) {
+    const std::lock_guard lock(sources_mutex_);
+    for (std::size_t i = 0; i < std::min(count, sources_.size()); ++i) {
+        fds[i] = sources_[i].source->wait_fd();
+    }
+    if (changes) {
+        *changes = changes_;
+    }
+    return sources_.size();
+}
+
 namespace {
 
 ssize_t read(fid_eq* eq, std::uint32_t* type, void* buf, std::size_t len, std::uint64_t flags) {
@@ -313,7 +348,7 @@ fi_ops g_fid_ops = {
     .close = close,
     .bind = DAT_NOT_OFFERED(fi_ops, bind),
     .control = control,
-    .ops_open = DAT_NOT_OFFERED(fi_ops, ops_open),
+    .ops_open = open_queue_ops,
     .tostr = DAT_NOT_OFFERED(fi_ops, tostr),
     .ops_set = DAT_NOT_OFFERED(fi_ops, ops_set),
 };

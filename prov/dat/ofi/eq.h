@@ -88,6 +88,9 @@ class EventQueue final : public fid_eq {
                          std::uint64_t flags);
     // 0: nothing is there, a thread may sleep on wait_fd(). -FI_EAGAIN: read first.
     int try_wait();
+    // fi_dat_ops_queue.
+    int watch(int fd);
+    std::size_t descriptors(int* fds, std::size_t count, std::uint64_t* changes);
 
   private:
     struct Source {
@@ -98,6 +101,7 @@ class EventQueue final : public fid_eq {
     void progress();
     void progress_those_that(bool announce);
     bool empty();
+    void sources_changed(); // under sources_mutex_
     ssize_t take(std::uint32_t* type, void* buf, std::size_t len, std::uint64_t flags);
     void pop(); // under queue_mutex_
     // The wait descriptor is not readable on account of what has been read already.
@@ -111,12 +115,14 @@ class EventQueue final : public fid_eq {
     WaitSet wait_;  // this and the next one: only where it is waitable()
     Signal signal_; // raised while there are events
 
-    std::mutex queue_mutex_; // queue_, error_data_
+    std::mutex queue_mutex_; // queue_, error_data_, lent_
     std::deque<Event> queue_;
     std::vector<std::byte> error_data_; // of the error that was read last
+    int lent_ = -1;                     // the eventfd of who sleeps, -1: none
 
-    std::mutex sources_mutex_; // sources_, and their progress
+    std::mutex sources_mutex_; // sources_, changes_, and their progress
     std::vector<Source> sources_;
+    std::uint64_t changes_ = 0;   // of sources_
     std::vector<Event> requests_; // announced, to be queued at the end of progress()
 };
 

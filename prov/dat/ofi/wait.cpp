@@ -13,6 +13,11 @@
 
 namespace dat::ofi {
 
+void raise_event(int fd) {
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const auto written = write(fd, &one, sizeof one); // full: raised already
+}
+
 Signal::~Signal() {
     if (fd_ >= 0) {
         close(fd_);
@@ -24,10 +29,7 @@ int Signal::open() {
     return fd_ < 0 ? -errno : 0;
 }
 
-void Signal::raise() const {
-    const std::uint64_t one = 1;
-    [[maybe_unused]] const auto written = write(fd_, &one, sizeof one); // full: raised already
-}
+void Signal::raise() const { raise_event(fd_); }
 
 void Signal::clear() const {
     std::uint64_t count;

@@ -6,6 +6,9 @@
 
 namespace dat::ofi {
 
+// Makes an eventfd readable. Any thread.
+void raise_event(int fd);
+
 // A descriptor that is readable from raise() until clear(). Any thread.
 class Signal {
   public:

@@ -59,15 +59,24 @@ void Domain::need_progress() {
 }
 
 void Domain::progress() {
+    const std::uint64_t polls = polls_.load(std::memory_order_relaxed) + 1;
+    polls_.store(polls, std::memory_order_relaxed);
+    run_once();
+    if (unattended_.load(std::memory_order_relaxed)) [[unlikely]] {
+        polled_unattended(polls);
+    }
+}
+
+// The application polled while the progress thread is in charge and sleeps.
+void Domain::polled_unattended(std::uint64_t polls) {
     // A program that polls again, and not just now and then, gets its batches back also
     // where nothing arrives that would wake the thread.
     constexpr std::uint64_t kBackAfter = 64;
-    const std::uint64_t polls = polls_.load(std::memory_order_relaxed) + 1;
-    polls_.store(polls, std::memory_order_relaxed);
-    if (unattended_.load(std::memory_order_relaxed) && polls % kBackAfter == 0) [[unlikely]] {
+    // What this poll has woken is not going to ring: if it was the last one, the thread
+    // has to send it to sleep again.
+    if (!awake_.empty() || polls % kBackAfter == 0) {
         thread_->yield();
     }
-    run_once();
 }
 
 void Domain::progress_as_outsider() {

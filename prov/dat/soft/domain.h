@@ -151,6 +151,7 @@ class Domain : private Pollable {
         return {scratch.get(), kScratchSize};
     }
     void run_once();
+    void polled_unattended(std::uint64_t polls);
     void push_all();
     void ask_reactor();
     void look_for_room();

@@ -32,14 +32,28 @@ std::size_t gather(std::span<const Iov> iov, std::uint64_t offset, std::uint64_t
     return count;
 }
 
-bool Inbox::full(std::size_t more) const {
-    return staged_bytes_ + more > endpoint_.domain().settings().unexpected_bytes;
+bool Inbox::too_much(std::size_t more) const {
+    const std::size_t bytes = more + (waiting_ ? waiting_->bytes : 0);
+    return bytes > endpoint_.domain().settings().unexpected_bytes ||
+           (waiting_ && waiting_->unannounced.size() > kUnannounced);
+}
+
+Inbox::Waiting& Inbox::waiting() {
+    if (!waiting_) {
+        waiting_ = std::make_unique<Waiting>();
+    }
+    return *waiting_;
+}
+
+void Inbox::forget_waiting() {
+    if (waiting_ && waiting_->staged.empty() && waiting_->unannounced.empty()) {
+        waiting_.reset();
+    }
 }
 
 bool Inbox::begin() {
     assert(!open());
-    received_ = 0;
-    if (staged_.empty() && endpoint_.has_receive()) {
+    if (!has_staged() && endpoint_.has_receive()) {
         return match();
     }
     stage();
@@ -57,28 +71,29 @@ bool Inbox::match() {
 }
 
 void Inbox::stage() { // U-9
-    staged_.emplace_back();
-    staged_.back().ordinal = taken_ + 1;
-    staged_bytes_ += kStagedOverhead;
+    waiting().staged.emplace_back();
+    waiting_->staged.back().ordinal = taken_ + 1;
+    waiting_->bytes += kStagedOverhead;
     endpoint_.set_starved(true);
 }
 
-bool Inbox::room(std::size_t size, Room& out) {
-    const std::uint64_t end = received_ + size;
+bool Inbox::room(std::size_t size, Room& out, std::size_t skip) {
+    const std::uint64_t begin = received_ + skip;
+    const std::uint64_t end = begin + size;
     if (assembling_) {
         const Receive& receive = endpoint_.receive(receive_);
         if (end > receive.capacity) {
             return overlong(end);
         }
-        out.count = gather(receive.segments(), received_, size, out.pieces);
+        out.count = gather(receive.segments(), begin, size, out.pieces);
         return true;
     }
-    Staged& message = staged_.back();
+    Staged& message = waiting_->staged.back();
     if (message.data.size() < end) {
-        staged_bytes_ += end - message.data.size();
+        waiting_->bytes += end - message.data.size();
         message.data.resize(end);
     }
-    out.pieces[0] = {message.data.data() + received_, size};
+    out.pieces[0] = {message.data.data() + begin, size};
     out.count = size > 0 ? 1 : 0;
     return true;
 }
@@ -88,12 +103,14 @@ bool Inbox::finish(std::uint8_t how, std::uint64_t value) {
         return false;
     }
     ++taken_;
+    const std::uint64_t size = std::exchange(received_, 0);
     if (std::exchange(assembling_, false)) {
-        endpoint_.complete_receive(receive_, DtoStatus::success, received_, how, value);
+        endpoint_.complete_receive(receive_, DtoStatus::success, size, how, value);
     } else {
-        staged_.back().whole = true;
-        staged_.back().how = how;
-        staged_.back().value = value;
+        Staged& message = waiting_->staged.back();
+        message.whole = true;
+        message.how = how;
+        message.value = value;
     }
     return true;
 }
@@ -123,17 +140,18 @@ bool Inbox::overlong(std::uint64_t size) {
 bool Inbox::written(std::uint64_t length, std::uint8_t how, std::uint64_t value) {
     ++taken_;
     if (!endpoint_.writes_take_receives()) {
-        unannounced_.push_back({length, value, how});
-        announce_writes();
+        if (awaits_room() || !endpoint_.announce_write(length, how, value)) {
+            waiting().unannounced.push_back({length, value, how});
+        }
         return true;
     }
-    if (staged_.empty() && endpoint_.has_receive()) {
+    if (!has_staged() && endpoint_.has_receive()) {
         endpoint_.complete_receive(endpoint_.match_receive(), DtoStatus::success, length, how,
                                    value);
         return true;
     }
     stage();
-    Staged& staged = staged_.back();
+    Staged& staged = waiting_->staged.back();
     staged.ordinal = taken_;
     staged.whole = true;
     staged.how = how;
@@ -143,33 +161,34 @@ bool Inbox::written(std::uint64_t length, std::uint8_t how, std::uint64_t value)
 }
 
 void Inbox::announce_writes() {
-    while (!unannounced_.empty()) {
-        const Unannounced& write = unannounced_.front();
+    while (awaits_room()) {
+        const Unannounced& write = waiting_->unannounced.front();
         if (!endpoint_.announce_write(write.length, write.how, write.value)) {
             return;
         }
-        unannounced_.pop_front();
+        waiting_->unannounced.pop_front();
     }
 }
 
 void Inbox::announce_rest() {
-    for (const Unannounced& write : unannounced_) {
+    for (; awaits_room(); waiting_->unannounced.pop_front()) {
+        const Unannounced& write = waiting_->unannounced.front();
         endpoint_.announce_write(write.length, write.how, write.value, true);
     }
-    unannounced_.clear();
 }
 
 bool Inbox::receive_posted() {
     announce_writes();
-    while (!staged_.empty() && endpoint_.has_receive()) {
-        Staged message = std::move(staged_.front());
-        staged_.pop_front();
-        staged_bytes_ -= message.data.size() + kStagedOverhead;
+    while (has_staged() && endpoint_.has_receive()) {
+        Staged message = std::move(waiting_->staged.front());
+        waiting_->staged.pop_front();
+        waiting_->bytes -= message.data.size() + kStagedOverhead;
         if (!hand_over(message)) {
             return false;
         }
     }
-    endpoint_.set_starved(!staged_.empty());
+    endpoint_.set_starved(has_staged());
+    forget_waiting();
     return true;
 }
 

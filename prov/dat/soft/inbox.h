@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <memory>
 #include <span>
 #include <sys/uio.h>
 #include <vector>
@@ -47,30 +48,37 @@ class Inbox {
     // It begins: takes the oldest receive, or is staged. Not while open().
     bool begin();
     // It has begun and is not whole.
-    bool open() const { return assembling_ || (!staged_.empty() && !staged_.back().whole); }
+    bool open() const { return assembling_ || (has_staged() && !waiting_->staged.back().whole); }
     // It goes into a receive; else it is staged.
     bool assembling() const { return assembling_; }
-    // Where its next `size` bytes belong. What is there already stays.
-    bool room(std::size_t size, Room& out);
-    // They are there.
+    // Bytes of it that have come; 0 where none is open().
+    std::uint64_t received() const { return received_; }
+    // Where `size` bytes belong, of those behind the next `skip` ones. What is there
+    // already stays.
+    bool room(std::size_t size, Room& out, std::size_t skip = 0);
+    // The next `size` bytes are there.
     void filled(std::size_t size) { received_ += size; }
     // It is whole. `how`: of Arrived; `value` goes with it.
     bool finish(std::uint8_t how, std::uint64_t value);
 
-    // The usual case, straight: a message of `size` bytes that says nothing else, and a
-    // receive of one segment for it. False: something is different, and nothing was done.
-    bool plain(const std::byte* from, std::size_t size) {
-        const Receive* receive =
-            assembling_ || !staged_.empty() ? nullptr : endpoint_.next_receive();
-        if (!receive || receive->iov_count != 1 || size > receive->capacity) [[unlikely]] {
-            return false;
-        }
+    // --- the usual case, straight: a whole message that says nothing else ---
+
+    // No message is open, and nothing waits.
+    bool idle() const { return !assembling_ && !waiting_; }
+    // The receive for a message of `size` bytes, if it is of one segment and idle(); else
+    // something is different, and nothing was done.
+    const Receive* straight(std::size_t size) const {
+        const Receive* receive = endpoint_.next_receive();
+        const bool fits = receive && receive->iov_count == 1 && size <= receive->capacity;
+        return fits ? receive : nullptr;
+    }
+    // The message goes into it.
+    void take(const Receive& receive, const std::byte* from, std::size_t size) {
         if (size > 0) {
-            std::memcpy(receive->iov.base, from, size);
+            std::memcpy(receive.iov.base, from, size);
         }
         ++taken_;
         endpoint_.complete_message(endpoint_.match_receive(), size);
-        return true;
     }
 
     // A write of `length` bytes, whose data is `value`, is placed.
@@ -84,22 +92,26 @@ class Inbox {
     // Receives have been posted, or a queue has room again. False: wrong().
     bool receive_posted();
     // There are completions for which the program's queue has no room.
-    bool awaits_room() const { return !unannounced_.empty(); }
+    bool awaits_room() const { return waiting_ && !waiting_->unannounced.empty(); }
     // They go up whatever room there is: the connection ends.
     void announce_rest();
 
     // Whole messages wait for receives.
-    bool has_unreceived() const { return !staged_.empty() && staged_.front().whole; }
+    bool has_unreceived() const { return has_staged() && waiting_->staged.front().whole; }
     // A message that waits outside for a receive is like a staged one.
     void starve() { endpoint_.set_starved(true); }
-    bool has_staged() const { return !staged_.empty(); }
-    // As much is staged as may be, or would be with `more` bytes.
-    bool full(std::size_t more = 0) const;
+    bool has_staged() const { return waiting_ && !waiting_->staged.empty(); }
+    // As much waits as may, or would with `more` bytes of messages.
+    bool full(std::size_t more = 0) const { return (waiting_ || more > 0) && too_much(more); }
     // Messages and writes that are placed, and received, of all that came (U-61).
-    std::uint32_t placed() const { return staged_.empty() ? taken_ : staged_.front().ordinal - 1; }
+    std::uint32_t placed() const {
+        return has_staged() ? waiting_->staged.front().ordinal - 1 : taken_;
+    }
 
   private:
     static constexpr std::size_t kStagedOverhead = 128; // bytes that a message counts for at least
+    static constexpr std::size_t kUnannounced = 256;
+    // A message for which there is no receive yet (U-9).
     struct Staged {
         std::vector<std::byte> data;
         std::uint64_t value = 0;
@@ -108,16 +120,26 @@ class Inbox {
         std::uint8_t how = kPlain;
         bool whole = false;
     };
+    // A write with data that no receive is for, and for which the queue has no room.
     struct Unannounced {
         std::uint64_t length;
         std::uint64_t value;
         std::uint8_t how;
+    };
+    // What waits for the program; few connections ever have any.
+    struct Waiting {
+        std::deque<Staged> staged;
+        std::size_t bytes = 0; // of staged
+        std::deque<Unannounced> unannounced;
     };
 
     bool fail(Wrong why) {
         wrong_ = why;
         return false;
     }
+    bool too_much(std::size_t more) const;
+    Waiting& waiting();
+    void forget_waiting();
     void stage();
     bool match();
     bool overlong(std::uint64_t size);
@@ -128,11 +150,9 @@ class Inbox {
     Endpoint& endpoint_;
     bool assembling_ = false; // into receive_
     std::uint64_t receive_ = 0;
-    std::uint64_t received_ = 0; // bytes of the message at hand
-    std::uint32_t taken_ = 0;    // messages and writes in all
-    std::deque<Staged> staged_;
-    std::size_t staged_bytes_ = 0;
-    std::deque<Unannounced> unannounced_;
+    std::uint64_t received_ = 0;       // bytes of the message at hand
+    std::uint32_t taken_ = 0;          // messages and writes in all
+    std::unique_ptr<Waiting> waiting_; // none: nothing waits
     Wrong wrong_ = Wrong::none;
 };
 

@@ -30,7 +30,7 @@ void Link::stream_ended() {
     if (receiver_.inside_frame()) {
         return endpoint_.over(Stimulus::broken, Reason::end_in_frame, Parting::clean);
     }
-    if (receiver_.has_unreceived()) {
+    if (receiver_.inbox().has_unreceived()) {
         end_waits_ = true;
         update_interest();
         return watch_on();
@@ -53,7 +53,7 @@ void Link::stream_failed(int error) {
     if (receiver_.inside_frame()) {
         return endpoint_.over(Stimulus::broken, Reason::end_in_frame, Parting::abandon);
     }
-    if (receiver_.has_unreceived()) {
+    if (receiver_.inbox().has_unreceived()) {
         end_waits_ = true;
         update_interest();
         return watch_on();
@@ -94,7 +94,7 @@ void Link::faulted() {
     if (receiver_.awake()) {
         sender_.release();
     }
-    sender_.note_placed(receiver_.placed());
+    sender_.note_placed(receiver_.inbox().placed());
     sender_.push(socket_.fd()); // responses to earlier reads come before the Terminate
     sender_.terminate(fault.code, {fault.header.data(), fault.header_size}, fault.ulpdu_size);
     const bool own = fault.kind == Fault::Kind::receive;
@@ -186,7 +186,7 @@ void Link::not_ready_for_too_long() {
 
 void Link::part(Parting how) {
     over_ = true;
-    receiver_.announce_rest();
+    receiver_.inbox().announce_rest();
     domain_.reactor().disarm(watch_);
     domain_.handshakes().disarm(again_);
     if (watched_) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See faults.h. May include: core, soft/iwarp/terminate.h.
+// See faults.h. May include: core, soft/inbox.h, soft/iwarp/terminate.h.
 #include "soft/iwarp/faults.h"
 
 namespace dat::iwarp {
@@ -28,6 +28,18 @@ core::DtoStatus status_of(TerminateCode code) {
         return DtoStatus::bad_response;
     default:
         return DtoStatus::transport;
+    }
+}
+
+Complaint complaint(soft::Inbox::Wrong wrong) {
+    switch (wrong) {
+    case soft::Inbox::Wrong::too_long: // DTO-9, U-8
+        return {TerminateCode::ddp_untagged_too_long, "a message is longer than its receive", true};
+    case soft::Inbox::Wrong::old_zone: // EPA-7, U-32
+        return {TerminateCode::rdmap_catastrophic, "a receive is of another protection zone", true};
+    default: // RFC 5040 5.1
+        return {TerminateCode::rdmap_protection_cannot_invalidate,
+                "the key is not one that a peer may invalidate", false};
     }
 }
 

@@ -184,7 +184,7 @@ void Link::receive() {
     // So much at a time, so that one connection does not starve the others.
     constexpr int kReads = 16;
     const std::uint64_t before = received_bytes_;
-    for (int i = 0; i < kReads && !receiver_.full(); ++i) {
+    for (int i = 0; i < kReads && !receiver_.inbox().full(); ++i) {
         if (!read_once()) {
             break;
         }
@@ -233,10 +233,10 @@ void Link::after_receiving() {
     if (receiver_.awake()) {
         sender_.release();
     }
-    if (receiver_.awaits_room()) [[unlikely]] {
+    if (receiver_.inbox().awaits_room()) [[unlikely]] {
         domain_.await_room(*this);
     }
-    std::uint32_t placed = receiver_.placed();
+    std::uint32_t placed = receiver_.inbox().placed();
     if (receiver_.ack_due()) {
         sender_.owe_ack(placed);
     }
@@ -249,8 +249,8 @@ void Link::after_receiving() {
     if (!domain_.is_hot(*this) && idle_polls_ == 0) {
         domain_.heat(*this);
     }
-    if (stopped_ != receiver_.full()) {
-        stopped_ = receiver_.full();
+    if (stopped_ != receiver_.inbox().full()) {
+        stopped_ = receiver_.inbox().full();
         update_interest();
     }
     if (draining_) {
@@ -262,7 +262,7 @@ void Link::receive_posted() {
     if (!receiver_.receive_posted()) {
         return faulted();
     }
-    if (end_waits_ && !receiver_.has_unreceived()) {
+    if (end_waits_ && !receiver_.inbox().has_unreceived()) {
         end_waits_ = false;
         return stream_ended();
     }

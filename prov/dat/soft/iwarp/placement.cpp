@@ -3,6 +3,7 @@
 // Where the payload of a segment goes: into a receive, a registered region, the
 // buffer of a read, or aside where there is no receive yet. See receiver.h.
 // May include: soft, core.
+#include "soft/iwarp/faults.h"
 #include "soft/iwarp/receiver.h"
 
 #include <algorithm>
@@ -37,7 +38,7 @@ bool Receiver::open() {
 // staged may have found its receive.
 bool Receiver::locate(std::uint64_t done) {
     const std::size_t size = payload_size_ - done;
-    target_count_ = 0;
+    target_.count = 0;
     if (size == 0) {
         return true; // RFC 5041 5.2: of an empty segment neither STag nor TO is checked
     }
@@ -48,43 +49,18 @@ bool Receiver::locate(std::uint64_t done) {
         if (!found.at) {
             return refuse(found.why, true);
         }
-        target_[0] = {found.at, size};
-        target_count_ = 1;
+        target_.pieces[0] = {found.at, size};
+        target_.count = 1;
         return true;
     }
     case Opcode::read_response: {
         const soft::Request& read = endpoint_.request(sender_.oldest_read());
-        gather(read.segments(), response_bytes_ + done, size);
+        target_.count = soft::gather(read.segments(), response_bytes_ + done, size, target_.pieces);
         return true;
     }
     default:
-        if (assembling_) {
-            const soft::Receive& receive = endpoint_.receive(receive_);
-            gather(receive.segments(), received_ + done, size);
-        } else {
-            target_[0] = {waiting_->staged.back().data.data() + received_ + done, size};
-            target_count_ = 1;
-        }
-        return true;
+        return inbox_.room(size, target_, done) || inbox_failed();
     }
-}
-
-// target_ becomes bytes [offset, offset + size) of `iov`, which has them.
-void Receiver::gather(std::span<const soft::Iov> iov, std::uint64_t offset, std::size_t size) {
-    for (const soft::Iov& piece : iov) {
-        if (offset >= piece.length) {
-            offset -= piece.length;
-            continue;
-        }
-        const std::size_t length = std::min<std::uint64_t>(piece.length - offset, size);
-        target_[target_count_++] = {piece.base + offset, length};
-        offset = 0;
-        size -= length;
-        if (size == 0) {
-            return;
-        }
-    }
-    assert(size == 0);
 }
 
 bool Receiver::open_send() {
@@ -94,28 +70,10 @@ bool Receiver::open_send() {
     if (segment_.msn != send_msn_) {
         return fail(TerminateCode::ddp_untagged_msn_range, "a message's number is wrong");
     }
-    if (segment_.mo != received_) {
+    if (segment_.mo != inbox_.received()) {
         return fail(TerminateCode::ddp_untagged_invalid_mo, "a segment's offset is wrong");
     }
-    const bool begun = assembling_ || is_staging();
-    if (!begun) {
-        if (!has_staged() && endpoint_.has_receive()) {
-            receive_ = endpoint_.match_receive();
-            assembling_ = true;
-            if (endpoint_.of_old_zone(receive_)) [[unlikely]] {
-                return wrong_zone();
-            }
-        } else { // U-9
-            stage();
-        }
-    }
-    const std::uint64_t end = received_ + payload_size_;
-    if (assembling_) {
-        return end <= endpoint_.receive(receive_).capacity || overlong(end);
-    }
-    waiting_->staged.back().data.resize(end);
-    waiting_->bytes += payload_size_;
-    return true;
+    return inbox_.open() || inbox_.begin() || inbox_failed();
 }
 
 // A response belongs to the oldest read and to nothing else: neither the key nor the
@@ -156,12 +114,17 @@ bool Receiver::close() {
     written_ = writing_ ? written_ + payload_size_ : payload_size_;
     writing_ = !segment_.last;
     if (segment_.last) {
-        ++taken_;
-        ack_wanted_ |= segment_.ack_wanted;
-        sender_.note_placed(placed());
+        inbox_.written();
+        placed_one();
         endpoint_.remote_written(segment_.stag);
     }
     return true;
+}
+
+// A message or a write has been taken.
+void Receiver::placed_one() {
+    ack_wanted_ |= segment_.ack_wanted;
+    sender_.note_placed(inbox_.placed());
 }
 
 // What the opcode at hand says to the receiver's completion.
@@ -172,38 +135,12 @@ std::uint8_t Receiver::arrival() const {
         (carries_data(segment_.opcode) ? soft::kWithData : soft::kPlain));
 }
 
-bool Receiver::too_much_waits() const {
-    return waiting_->bytes > domain_.settings().unexpected_bytes ||
-           waiting_->unannounced.size() > kUnannounced;
-}
-
-Receiver::Waiting& Receiver::waiting() {
-    if (!waiting_) {
-        waiting_ = std::make_unique<Waiting>();
-    }
-    return *waiting_;
-}
-
-void Receiver::forget_waiting() {
-    if (waiting_ && waiting_->staged.empty() && waiting_->unannounced.empty()) {
-        waiting_.reset();
-    }
-}
-
-// There is no receive for the message that begins.
-void Receiver::stage() { // U-9
-    waiting().staged.emplace_back();
-    waiting_->staged.back().ordinal = taken_ + 1;
-    waiting_->bytes += kStagedOverhead;
-    endpoint_.set_starved(true);
-}
-
 // RFC 7306: the data of the write before it (U-62).
 bool Receiver::immediate(std::span<const std::byte> payload) {
     if (segment_.msn != send_msn_) {
         return fail(TerminateCode::ddp_untagged_msn_range, "a message's number is wrong");
     }
-    if (assembling_ || received_ > 0 || is_staging() || writing_) {
+    if (inbox_.open() || writing_) {
         return fail(TerminateCode::ddp_untagged_invalid_mo, "data in the middle of a message");
     }
     std::uint64_t value = 0;
@@ -212,151 +149,38 @@ bool Receiver::immediate(std::span<const std::byte> payload) {
         return fail(terminate_code(error), text(error));
     }
     const auto how = static_cast<std::uint8_t>(arrival() | soft::kWithData | soft::kByWrite);
-    const std::uint64_t length = std::exchange(written_, 0);
-    if (!endpoint_.writes_take_receives()) {
-        if (awaits_room() || !endpoint_.announce_write(length, how, value)) {
-            waiting().unannounced.push_back({length, value, how});
-        }
-    } else if (!has_staged() && endpoint_.has_receive()) {
-        const std::uint64_t receive = endpoint_.match_receive();
-        endpoint_.complete_receive(receive, DtoStatus::success, length, how, value);
-    } else {
-        stage();
-        Staged& staged = waiting_->staged.back();
-        staged.whole = true;
-        staged.how = how;
-        staged.value = value;
-        staged.length = length;
-    }
+    inbox_.written(std::exchange(written_, 0), how, value);
     ++send_msn_;
-    ++taken_;
-    ack_wanted_ |= segment_.ack_wanted;
-    sender_.note_placed(placed());
+    placed_one();
     return true;
-}
-
-void Receiver::announce_writes() {
-    while (awaits_room()) {
-        const Unannounced& write = waiting_->unannounced.front();
-        if (!endpoint_.announce_write(write.length, write.how, write.value)) {
-            return;
-        }
-        waiting_->unannounced.pop_front();
-    }
-}
-
-void Receiver::announce_rest() {
-    for (; awaits_room(); waiting_->unannounced.pop_front()) {
-        const Unannounced& write = waiting_->unannounced.front();
-        endpoint_.announce_write(write.length, write.how, write.value, true);
-    }
 }
 
 bool Receiver::close_send() {
-    received_ += payload_size_;
+    inbox_.filled(payload_size_);
     if (!segment_.last) {
         return true;
     }
-    if (invalidates(segment_.opcode) && !invalidate()) {
-        return false;
-    }
-    const std::uint64_t size = std::exchange(received_, 0);
-    ++send_msn_;
-    ++taken_;
-    ack_wanted_ |= segment_.ack_wanted;
     const std::uint8_t how = arrival();
     const bool says = (how & (soft::kWithData | soft::kInvalidated)) != 0;
-    const std::uint64_t value = says ? segment_.ulp_word : 0;
-    if (std::exchange(assembling_, false)) {
-        endpoint_.complete_receive(receive_, DtoStatus::success, size, how, value);
-    } else {
-        Staged& staged = waiting_->staged.back();
-        staged.whole = true;
-        staged.how = how;
-        staged.value = value;
+    if (!inbox_.finish(how, says ? segment_.ulp_word : 0)) {
+        return inbox_failed();
     }
-    sender_.note_placed(placed());
-    return true;
-}
-
-// RFC 5040 5.1: the key of a Send with Invalidate must be one that may be ended so.
-bool Receiver::invalidate() {
-    const soft::Target target =
-        domain_.regions().find(segment_.ulp_word, 0, 0, soft::kRemoteInvalidate, endpoint_.zone());
-    if (target.why != soft::Refusal::none && target.why != soft::Refusal::out_of_range) {
-        if (assembling_) {
-            endpoint_.complete_receive(receive_, DtoStatus::local_protection, 0);
-        }
-        return fail(TerminateCode::rdmap_protection_cannot_invalidate,
-                    "the key is not one that a peer may invalidate");
-    }
-    domain_.regions().remove(segment_.ulp_word);
+    ++send_msn_;
+    placed_one();
     return true;
 }
 
 bool Receiver::receive_posted() {
-    announce_writes();
-    while (has_staged() && endpoint_.has_receive()) {
-        Staged message = std::move(waiting_->staged.front());
-        waiting_->staged.pop_front();
-        waiting_->bytes -= message.data.size() + kStagedOverhead;
-        if (!hand_over(message)) {
-            return false;
-        }
+    if (!inbox_.receive_posted()) {
+        return inbox_failed();
     }
-    endpoint_.set_starved(has_staged());
-    forget_waiting();
-    sender_.note_placed(placed());
+    sender_.note_placed(inbox_.placed());
     return true;
 }
 
-// Moves a staged message into the next receive. One that is still arriving goes on
-// there.
-bool Receiver::hand_over(Staged& message) {
-    receive_ = endpoint_.match_receive();
-    const soft::Receive& receive = endpoint_.receive(receive_);
-    if (endpoint_.of_old_zone(receive_)) [[unlikely]] {
-        return wrong_zone();
-    }
-    if (message.data.size() > receive.capacity) {
-        return overlong(message.data.size());
-    }
-    target_count_ = 0;
-    if (!message.data.empty()) {
-        gather(receive.segments(), 0, message.data.size());
-    }
-    const std::byte* from = message.data.data();
-    for (std::size_t i = 0; i < target_count_; ++i) {
-        std::memcpy(target_[i].base, from, target_[i].length);
-        from += target_[i].length;
-    }
-    if (message.whole) {
-        const std::uint64_t length =
-            (message.how & soft::kByWrite) != 0 ? message.length : message.data.size();
-        endpoint_.complete_receive(receive_, DtoStatus::success, length, message.how,
-                                   message.value);
-    } else {
-        assembling_ = true;
-    }
-    return true;
-}
-
-// EPA-7, U-32.
-bool Receiver::wrong_zone() {
-    assembling_ = false;
-    endpoint_.complete_receive(receive_, DtoStatus::local_protection, 0);
-    return fail(TerminateCode::rdmap_catastrophic, "a receive is of another protection zone",
-                Fault::Kind::receive);
-}
-
-// DTO-9, U-8.
-bool Receiver::overlong(std::uint64_t size) {
-    const std::uint64_t capacity = endpoint_.receive(receive_).capacity;
-    assembling_ = false;
-    endpoint_.complete_receive(receive_, DtoStatus::local_length, 0, soft::kPlain, 0,
-                               size - capacity);
-    return fail(TerminateCode::ddp_untagged_too_long, "a message is longer than its receive",
-                Fault::Kind::receive);
+bool Receiver::inbox_failed() {
+    const Complaint why = complaint(inbox_.wrong());
+    return fail(why.code, why.what, why.of_receive ? Fault::Kind::receive : Fault::Kind::protocol);
 }
 
 } // namespace dat::iwarp

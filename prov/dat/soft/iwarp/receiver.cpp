@@ -15,7 +15,8 @@ namespace dat::iwarp {
 
 Receiver::Receiver(soft::Endpoint& endpoint, Sender& sender, const LinkParameters& parameters)
     : endpoint_(endpoint), domain_(endpoint.domain()), sender_(sender),
-      dat_peer_(parameters.dat_peer), crc_(parameters.crc), await_rtr_(parameters.await_rtr) {}
+      dat_peer_(parameters.dat_peer), crc_(parameters.crc), await_rtr_(parameters.await_rtr),
+      inbox_(endpoint) {}
 
 // In the middle of a frame, or where a large one is expected.
 std::span<iovec> Receiver::special_room() {
@@ -30,8 +31,8 @@ std::span<iovec> Receiver::special_room() {
         if (!locate(placed_bytes_)) {
             return {};
         }
-        for (std::size_t i = 0; i < target_count_; ++i) {
-            room_[count++] = {target_[i].base, target_[i].length};
+        for (std::size_t i = 0; i < target_.count; ++i) {
+            room_[count++] = target_.pieces[i];
         }
         at = scratch.data();
         tail = large_ ? kTail : scratch.size();
@@ -114,7 +115,7 @@ std::size_t Receiver::consume(std::span<const std::byte> bytes) {
 // is different, and nothing of it has been done: frame() is to see to it.
 std::size_t Receiver::take_messages(std::span<const std::byte> bytes) {
     constexpr std::uint32_t kPlainSend = ddp_control(false, true, rdmap_octet(Opcode::send));
-    if (crc_ || await_rtr_ || assembling_ || waiting_) [[unlikely]] {
+    if (crc_ || await_rtr_ || !inbox_.idle()) [[unlikely]] {
         return 0;
     }
     const std::byte* at = bytes.data();
@@ -131,12 +132,9 @@ std::size_t Receiver::take_messages(std::span<const std::byte> bytes) {
             end - at < static_cast<std::ptrdiff_t>(fpdu_size(ulpdu))) [[unlikely]] {
             break;
         }
-        const soft::Receive* receive = endpoint_.next_receive();
-        if (!receive || receive->iov_count != 1 || size > receive->capacity) [[unlikely]] {
+        const soft::Receive* receive = inbox_.straight(size);
+        if (!receive) [[unlikely]] {
             break;
-        }
-        if (size > 0) {
-            std::memcpy(receive->iov.base, at + kFpduUntaggedHeaderSize, size);
         }
         if (dat_peer_) {
             sender_.confirmed(load_be<std::uint32_t>(at + 4));
@@ -144,8 +142,8 @@ std::size_t Receiver::take_messages(std::span<const std::byte> bytes) {
         awake_ = true;
         large_ = size >= kLargeSize;
         ++send_msn_;
-        sender_.note_placed(++taken_);
-        endpoint_.complete_message(endpoint_.match_receive(), size);
+        inbox_.take(*receive, at + kFpduUntaggedHeaderSize, size);
+        sender_.note_placed(inbox_.placed());
         at += fpdu_size(ulpdu);
     }
     return static_cast<std::size_t>(at - bytes.data());
@@ -181,9 +179,9 @@ bool Receiver::frame(std::span<const std::byte> fpdu) {
         return false;
     }
     const std::byte* from = payload.data();
-    for (std::size_t i = 0; i < target_count_; ++i) {
-        std::memcpy(target_[i].base, from, target_[i].length);
-        from += target_[i].length;
+    for (std::size_t i = 0; i < target_.count; ++i) {
+        std::memcpy(target_.pieces[i].iov_base, from, target_.pieces[i].iov_len);
+        from += target_.pieces[i].iov_len;
     }
     return close();
 }
@@ -209,9 +207,10 @@ bool Receiver::begin_direct(std::span<const std::byte> part) {
         return true;
     }
     std::size_t done = 0;
-    for (std::size_t i = 0; i < target_count_ && done < payload.size(); ++i) {
-        const std::size_t piece = std::min<std::size_t>(target_[i].length, payload.size() - done);
-        std::memcpy(target_[i].base, payload.data() + done, piece);
+    for (std::size_t i = 0; i < target_.count && done < payload.size(); ++i) {
+        const iovec& to = target_.pieces[i];
+        const std::size_t piece = std::min<std::size_t>(to.iov_len, payload.size() - done);
+        std::memcpy(to.iov_base, payload.data() + done, piece);
         done += piece;
     }
     placing_ = true;
@@ -333,11 +332,11 @@ bool Receiver::atomic_response(std::span<const std::byte> payload) {
 }
 
 bool Receiver::take_ack_due() {
-    if (told_ == placed()) {
+    if (told_ == inbox_.placed()) {
         return false;
     }
-    told_ = placed();
-    ack_wanted_ = has_staged(); // told when those are placed
+    told_ = inbox_.placed();
+    ack_wanted_ = inbox_.has_staged(); // told when those are placed
     return true;
 }
 

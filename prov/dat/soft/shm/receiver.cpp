@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See receiver.h. May include: soft, core, soft/iwarp/terminate.h.
+// See receiver.h. May include: soft, core, soft/iwarp/faults.h.
 #include "soft/shm/receiver.h"
 
 #include "soft/atomics.h"
+#include "soft/iwarp/faults.h"
 
 #include <algorithm>
 #include <array>
@@ -39,17 +40,8 @@ Receiver::Step Receiver::refuse(soft::Refusal why) {
 }
 
 Receiver::Step Receiver::inbox_failed() {
-    switch (inbox_.wrong()) {
-    case soft::Inbox::Wrong::too_long:
-        return fail(TerminateCode::ddp_untagged_too_long, "a message is longer than its receive",
-                    Fault::Kind::receive);
-    case soft::Inbox::Wrong::old_zone:
-        return fail(TerminateCode::rdmap_catastrophic, "a receive is of another protection zone",
-                    Fault::Kind::receive);
-    default:
-        return fail(TerminateCode::rdmap_protection_cannot_invalidate,
-                    "the key is not one that a peer may invalidate");
-    }
+    const iwarp::Complaint why = iwarp::complaint(inbox_.wrong());
+    return fail(why.code, why.what, why.of_receive ? Fault::Kind::receive : Fault::Kind::peer);
 }
 
 std::size_t Receiver::take() {
@@ -82,7 +74,13 @@ bool Receiver::take_plain(const Record& record) {
     }
     // Read once: the peer may be changing it.
     const std::uint32_t size = *const_cast<const volatile std::uint32_t*>(&record.size);
-    return size <= kInline && inbox_.plain(record.payload.data(), size);
+    const soft::Receive* receive =
+        size <= kInline && inbox_.idle() ? inbox_.straight(size) : nullptr;
+    if (!receive) [[unlikely]] {
+        return false;
+    }
+    inbox_.take(*receive, record.payload.data(), size);
+    return true;
 }
 
 void Receiver::publish() {

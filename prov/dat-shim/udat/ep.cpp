@@ -6,14 +6,12 @@
 #include "dat-shim/evd.h"
 #include "dat-shim/service_point.h"
 #include "dat-shim/srq.h"
-#include "dat-shim/udat20/entry.h"
+#include "dat-shim/udat/entry.h"
 
 #include <cstring>
 
-namespace dat::shim::udat20 {
+namespace dat::shim::udat {
 namespace {
-
-DAT_RETURN bad_ep() { return bad_handle(Sub::invalid_handle_ep); }
 
 EpAttributes from_dat(const DAT_EP_ATTR& attr) {
     EpAttributes to;
@@ -47,8 +45,8 @@ void default_rdma_segments(EpAttributes& attr) {
 DAT_EP_ATTR to_dat(const EpAttributes& from) {
     DAT_EP_ATTR attr{};
     attr.service_type = static_cast<DAT_SERVICE_TYPE>(from.service_type);
-    attr.max_message_size = static_cast<DAT_SEG_LENGTH>(from.max_message_size);
-    attr.max_rdma_size = static_cast<DAT_SEG_LENGTH>(from.max_rdma_size);
+    attr.max_message_size = static_cast<decltype(attr.max_message_size)>(from.max_message_size);
+    attr.max_rdma_size = static_cast<decltype(attr.max_rdma_size)>(from.max_rdma_size);
     attr.qos = static_cast<DAT_QOS>(from.qos);
     attr.recv_completion_flags = static_cast<DAT_COMPLETION_FLAGS>(from.recv_flags);
     attr.request_completion_flags = static_cast<DAT_COMPLETION_FLAGS>(from.request_flags);
@@ -71,10 +69,10 @@ template <class T> bool find_or_null(DAT_HANDLE handle, T*& object) {
 }
 
 // The parts behind handles; an error for the first that is bad.
-DAT_RETURN find_parts(DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv, DAT_EVD_HANDLE request,
-                      DAT_EVD_HANDLE connect, Ep::Parts& parts) {
+Return find_parts(DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv, DAT_EVD_HANDLE request,
+                  DAT_EVD_HANDLE connect, Ep::Parts& parts) {
     if (!find_or_null(pz, parts.pz)) {
-        return bad_handle(Sub::invalid_handle_pz);
+        return bad_pz();
     }
     if (!find_or_null(recv, parts.recv_evd)) {
         return bad_handle(Sub::invalid_handle_evd_recv);
@@ -85,23 +83,21 @@ DAT_RETURN find_parts(DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv, DAT_EVD_HANDLE requ
     if (!find_or_null(connect, parts.connect_evd)) {
         return bad_handle(Sub::invalid_handle_evd_conn);
     }
-    return DAT_SUCCESS;
+    return kSuccess;
 }
 
-DAT_RETURN create(Ia& ia, const Ep::Parts& parts, const DAT_EP_ATTR* attr, DAT_EP_HANDLE* handle) {
-    return guarded([&] {
-        EpAttributes asked;
-        if (attr) {
-            asked = from_dat(*attr);
-            default_rdma_segments(asked);
-        }
-        Ep* ep = nullptr;
-        const Return rc = Ep::create(ia, parts, attr ? &asked : nullptr, ep);
-        if (rc == kSuccess) {
-            *handle = ep->handle();
-        }
-        return rc;
-    });
+Return create(Ia& ia, const Ep::Parts& parts, const DAT_EP_ATTR* attr, DAT_EP_HANDLE* handle) {
+    EpAttributes asked;
+    if (attr) {
+        asked = from_dat(*attr);
+        default_rdma_segments(asked);
+    }
+    Ep* ep = nullptr;
+    const Return rc = Ep::create(ia, parts, attr ? &asked : nullptr, ep);
+    if (rc == kSuccess) {
+        *handle = ep->handle();
+    }
+    return rc;
 }
 
 template <class T> DAT_HANDLE handle_of(const T* object) {
@@ -113,7 +109,6 @@ void query(Ep& ep, DAT_EP_PARAM& param) {
     const Ep::Parts& parts = ep.parts();
     param.ia_handle = ep.ia().public_handle();
     param.ep_state = static_cast<DAT_EP_STATE>(ep.state());
-    param.comm = {ep.ia().address()->sa_family, SOCK_STREAM, 0};
     param.local_ia_address_ptr = const_cast<sockaddr*>(ep.local_address(param.local_port_qual));
     param.remote_ia_address_ptr = const_cast<sockaddr*>(ep.remote_address(param.remote_port_qual));
     param.pz_handle = handle_of(parts.pz);
@@ -122,28 +117,29 @@ void query(Ep& ep, DAT_EP_PARAM& param) {
     param.connect_evd_handle = handle_of(parts.connect_evd);
     param.srq_handle = handle_of(parts.srq);
     param.ep_attr = to_dat(ep.attributes());
+    add_own(ep, param);
 }
 
 // QOS-1, MP-1, U-13. `qos` and `flags` are parameters number 7 and 8 of dat_ep_connect.
-DAT_RETURN check_connect(DAT_QOS qos, unsigned qos_argument, DAT_CONNECT_FLAGS flags) {
+Return check_connect(DAT_QOS qos, unsigned qos_argument, DAT_CONNECT_FLAGS flags) {
     constexpr unsigned kQos =
         DAT_QOS_HIGH_THROUGHPUT | DAT_QOS_LOW_LATENCY | DAT_QOS_ECONOMY | DAT_QOS_PREMIUM;
     if ((qos & ~kQos) != 0) {
         return bad_argument(qos_argument);
     }
-    if ((flags & ~(DAT_CONNECT_MULTIPATH_FLAG | DAT_CONNECT_MULTIPATH_REQUIRED_FLAG)) != 0) {
+    if ((bits(flags) & ~kConnectFlags) != 0) {
         return bad_argument(8);
     }
-    return qos != DAT_QOS_BEST_EFFORT || (flags & DAT_CONNECT_MULTIPATH_REQUIRED_FLAG) != 0
+    return qos != DAT_QOS_BEST_EFFORT || (bits(flags) & kConnectFlagsNotOffered) != 0
                ? fail(Type::model_not_supported)
                : kSuccess;
 }
 
 } // namespace
-} // namespace dat::shim::udat20
+} // namespace dat::shim::udat
 
 using namespace dat::shim;
-using namespace dat::shim::udat20;
+using namespace dat::shim::udat;
 
 extern "C" {
 
@@ -151,185 +147,188 @@ DAT_RETURN dat_ep_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle,
                          DAT_EVD_HANDLE recv_evd_handle, DAT_EVD_HANDLE request_evd_handle,
                          DAT_EVD_HANDLE connect_evd_handle, const DAT_EP_ATTR* ep_attributes,
                          DAT_EP_HANDLE* ep_handle) {
-    Ia* const ia = find_ia(ia_handle);
-    if (!ia) {
-        return bad_handle(Sub::invalid_handle_ia);
-    }
-    Ep::Parts parts;
-    if (const DAT_RETURN rc =
-            find_parts(pz_handle, recv_evd_handle, request_evd_handle, connect_evd_handle, parts)) {
-        return rc;
-    }
-    return ep_handle ? create(*ia, parts, ep_attributes, ep_handle) : bad_argument(7);
+    return answer([&] {
+        Ia* const ia = find_ia(ia_handle);
+        if (!ia) {
+            return bad_ia();
+        }
+        Ep::Parts parts;
+        if (const Return rc = find_parts(pz_handle, recv_evd_handle, request_evd_handle,
+                                         connect_evd_handle, parts)) {
+            return rc;
+        }
+        return ep_handle ? create(*ia, parts, ep_attributes, ep_handle) : bad_argument(7);
+    });
 }
 
 DAT_RETURN dat_ep_create_with_srq(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle,
                                   DAT_EVD_HANDLE recv_evd_handle, DAT_EVD_HANDLE request_evd_handle,
                                   DAT_EVD_HANDLE connect_evd_handle, DAT_SRQ_HANDLE srq_handle,
                                   const DAT_EP_ATTR* ep_attributes, DAT_EP_HANDLE* ep_handle) {
-    Ia* const ia = find_ia(ia_handle);
-    if (!ia) {
-        return bad_handle(Sub::invalid_handle_ia);
-    }
-    Ep::Parts parts;
-    if (const DAT_RETURN rc =
-            find_parts(pz_handle, recv_evd_handle, request_evd_handle, connect_evd_handle, parts)) {
-        return rc;
-    }
-    parts.srq = lookup<Srq>(srq_handle);
-    if (!parts.srq || &parts.srq->ia() != ia) {
-        return bad_handle(Sub::invalid_handle_srq);
-    }
-    if (!ep_attributes || !ep_handle) { // SRQ-2
-        return bad_argument(ep_attributes ? 8 : 7);
-    }
-    return create(*ia, parts, ep_attributes, ep_handle);
+    return answer([&] {
+        Ia* const ia = find_ia(ia_handle);
+        if (!ia) {
+            return bad_ia();
+        }
+        Ep::Parts parts;
+        if (const Return rc = find_parts(pz_handle, recv_evd_handle, request_evd_handle,
+                                         connect_evd_handle, parts)) {
+            return rc;
+        }
+        parts.srq = lookup<Srq>(srq_handle);
+        if (!parts.srq || &parts.srq->ia() != ia) {
+            return bad_handle(Sub::invalid_handle_srq);
+        }
+        if (!ep_attributes || !ep_handle) { // SRQ-2
+            return bad_argument(ep_attributes ? 8 : 7);
+        }
+        return create(*ia, parts, ep_attributes, ep_handle);
+    });
 }
 
 DAT_RETURN dat_ep_free(DAT_EP_HANDLE ep_handle) {
-    Ep* const ep = lookup<Ep>(ep_handle);
-    return ep ? guarded([&] { return ep->free(); }) : bad_ep();
+    return answer([&] {
+        Ep* const ep = lookup<Ep>(ep_handle);
+        return ep ? ep->free() : bad_ep();
+    });
 }
 
 DAT_RETURN dat_ep_query(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK ep_param_mask,
                         DAT_EP_PARAM* ep_param) {
-    Ep* const ep = lookup<Ep>(ep_handle);
-    if (!ep) {
-        return bad_ep();
-    }
-    if ((ep_param_mask & ~DAT_EP_FIELD_ALL) != 0 || !ep_param) {
-        return bad_argument(ep_param ? 2 : 3);
-    }
-    query(*ep, *ep_param);
-    return DAT_SUCCESS;
+    return answer([&] {
+        Ep* const ep = lookup<Ep>(ep_handle);
+        if (!ep) {
+            return bad_ep();
+        }
+        if ((ep_param_mask & ~DAT_EP_FIELD_ALL) != 0 || !ep_param) {
+            return bad_argument(ep_param ? 2 : 3);
+        }
+        query(*ep, *ep_param);
+        return kSuccess;
+    });
 }
 
 DAT_RETURN dat_ep_modify(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK ep_param_mask,
                          const DAT_EP_PARAM* ep_param) {
-    Ep* const ep = lookup<Ep>(ep_handle);
-    if (!ep) {
-        return bad_ep();
-    }
-    if (!ep_param) {
-        return bad_argument(3);
-    }
-    const auto given = [mask = ep_param_mask](DAT_EP_PARAM_MASK bit, DAT_HANDLE handle) {
-        return (mask & bit) != 0 ? handle : DAT_HANDLE_NULL;
-    };
-    Ep::Parts parts;
-    if (const DAT_RETURN rc = find_parts(
-            given(DAT_EP_FIELD_PZ_HANDLE, ep_param->pz_handle),
-            given(DAT_EP_FIELD_RECV_EVD_HANDLE, ep_param->recv_evd_handle),
-            given(DAT_EP_FIELD_REQUEST_EVD_HANDLE, ep_param->request_evd_handle),
-            given(DAT_EP_FIELD_CONNECT_EVD_HANDLE, ep_param->connect_evd_handle), parts)) {
-        return rc;
-    }
-    return guarded([&] { return ep->modify(ep_param_mask, parts, from_dat(ep_param->ep_attr)); });
+    return answer([&] {
+        Ep* const ep = lookup<Ep>(ep_handle);
+        if (!ep) {
+            return bad_ep();
+        }
+        if (!ep_param) {
+            return bad_argument(3);
+        }
+        const auto given = [mask = ep_param_mask](DAT_EP_PARAM_MASK bit, DAT_HANDLE handle) {
+            return (mask & bit) != 0 ? handle : DAT_HANDLE_NULL;
+        };
+        Ep::Parts parts;
+        if (const Return rc = find_parts(
+                given(DAT_EP_FIELD_PZ_HANDLE, ep_param->pz_handle),
+                given(DAT_EP_FIELD_RECV_EVD_HANDLE, ep_param->recv_evd_handle),
+                given(DAT_EP_FIELD_REQUEST_EVD_HANDLE, ep_param->request_evd_handle),
+                given(DAT_EP_FIELD_CONNECT_EVD_HANDLE, ep_param->connect_evd_handle), parts)) {
+            return rc;
+        }
+        return ep->modify(ep_fields(ep_param_mask), parts, from_dat(ep_param->ep_attr));
+    });
 }
 
 // EPA-10
 DAT_RETURN dat_ep_get_status(DAT_EP_HANDLE ep_handle, DAT_EP_STATE* ep_state,
                              DAT_BOOLEAN* recv_idle, DAT_BOOLEAN* request_idle) {
-    Ep* const ep = lookup<Ep>(ep_handle);
-    if (!ep) {
-        return bad_ep();
-    }
-    const fi_dat_ep_status status = ep->status();
-    if (ep_state) {
-        *ep_state = static_cast<DAT_EP_STATE>(status.state);
-    }
-    if (recv_idle) {
-        *recv_idle = status.recv_idle ? DAT_TRUE : DAT_FALSE;
-    }
-    if (request_idle) {
-        *request_idle = status.request_idle ? DAT_TRUE : DAT_FALSE;
-    }
-    return DAT_SUCCESS;
+    return answer([&] {
+        Ep* const ep = lookup<Ep>(ep_handle);
+        if (!ep) {
+            return bad_ep();
+        }
+        const fi_dat_ep_status status = ep->status();
+        if (ep_state) {
+            *ep_state = static_cast<DAT_EP_STATE>(status.state);
+        }
+        if (recv_idle) {
+            *recv_idle = status.recv_idle ? DAT_TRUE : DAT_FALSE;
+        }
+        if (request_idle) {
+            *request_idle = status.request_idle ? DAT_TRUE : DAT_FALSE;
+        }
+        return kSuccess;
+    });
 }
 
 DAT_RETURN dat_ep_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR ia_address,
                           DAT_CONN_QUAL conn_qual, DAT_TIMEOUT timeout, DAT_COUNT private_data_size,
                           const DAT_PVOID private_data, DAT_QOS qos,
                           DAT_CONNECT_FLAGS connect_flags) {
-    Ep* const ep = lookup<Ep>(ep_handle);
-    if (!ep) {
-        return bad_ep();
-    }
-    std::span<const std::byte> data;
-    if (!read_private_data(private_data_size, private_data, data, Ep::kMaxPrivateData)) {
-        return bad_argument(5);
-    }
-    if (const DAT_RETURN rc = check_connect(qos, 7, connect_flags)) {
-        return rc;
-    }
-    return guarded([&] { return ep->connect({ia_address, conn_qual, timeout, data}); });
-}
-
-DAT_RETURN dat_ep_common_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR remote_addr,
-                                 DAT_TIMEOUT timeout, DAT_COUNT private_data_size,
-                                 const DAT_PVOID private_data) {
-    Ep* const ep = lookup<Ep>(ep_handle);
-    if (!ep) {
-        return bad_ep();
-    }
-    std::span<const std::byte> data;
-    if (!read_private_data(private_data_size, private_data, data, Ep::kMaxPrivateData)) {
-        return bad_argument(4);
-    }
-    if (!remote_addr) {
-        return bad_argument(2);
-    }
-    return guarded([&] {
-        return ep->connect({remote_addr, ServicePoint::port_in(*remote_addr), timeout, data});
+    return answer([&] {
+        Ep* const ep = lookup<Ep>(ep_handle);
+        if (!ep) {
+            return bad_ep();
+        }
+        std::span<const std::byte> data;
+        if (!read_private_data(private_data_size, private_data, data, Ep::kMaxPrivateData)) {
+            return bad_argument(5);
+        }
+        if (const Return rc = check_connect(qos, 7, connect_flags)) {
+            return rc;
+        }
+        return ep->connect({ia_address, conn_qual, timeout, data});
     });
 }
 
 DAT_RETURN dat_ep_dup_connect(DAT_EP_HANDLE ep_handle, DAT_EP_HANDLE ep_dup_handle,
                               DAT_TIMEOUT timeout, DAT_COUNT private_data_size,
                               const DAT_PVOID private_data, DAT_QOS qos) {
-    Ep* const ep = lookup<Ep>(ep_handle);
-    Ep* const other = lookup<Ep>(ep_dup_handle);
-    if (!ep || !other) {
-        return bad_ep();
-    }
-    std::span<const std::byte> data;
-    if (!read_private_data(private_data_size, private_data, data, Ep::kMaxPrivateData)) {
-        return bad_argument(4);
-    }
-    if (const DAT_RETURN rc = check_connect(qos, 6, DAT_CONNECT_DEFAULT_FLAG)) {
-        return rc;
-    }
-    return guarded([&] { return ep->dup_connect(*other, timeout, data); });
+    return answer([&] {
+        Ep* const ep = lookup<Ep>(ep_handle);
+        Ep* const other = lookup<Ep>(ep_dup_handle);
+        if (!ep || !other) {
+            return bad_ep();
+        }
+        std::span<const std::byte> data;
+        if (!read_private_data(private_data_size, private_data, data, Ep::kMaxPrivateData)) {
+            return bad_argument(4);
+        }
+        if (const Return rc = check_connect(qos, 6, DAT_CONNECT_DEFAULT_FLAG)) {
+            return rc;
+        }
+        return ep->dup_connect(*other, timeout, data);
+    });
 }
 
 DAT_RETURN dat_ep_disconnect(DAT_EP_HANDLE ep_handle, DAT_CLOSE_FLAGS close_flags) {
-    Ep* const ep = lookup<Ep>(ep_handle);
-    if (!ep) {
-        return bad_ep();
-    }
-    if (close_flags != DAT_CLOSE_ABRUPT_FLAG && close_flags != DAT_CLOSE_GRACEFUL_FLAG) {
-        return bad_argument(2); // EP-20
-    }
-    return guarded([&] { return ep->disconnect(close_flags == DAT_CLOSE_GRACEFUL_FLAG); });
+    return answer([&] {
+        Ep* const ep = lookup<Ep>(ep_handle);
+        if (!ep) {
+            return bad_ep();
+        }
+        if (close_flags != DAT_CLOSE_ABRUPT_FLAG && close_flags != DAT_CLOSE_GRACEFUL_FLAG) {
+            return bad_argument(2); // EP-20
+        }
+        return ep->disconnect(close_flags == DAT_CLOSE_GRACEFUL_FLAG);
+    });
 }
 
 DAT_RETURN dat_ep_reset(DAT_EP_HANDLE ep_handle) {
-    Ep* const ep = lookup<Ep>(ep_handle);
-    return ep ? guarded([&] { return ep->reset(); }) : bad_ep();
+    return answer([&] {
+        Ep* const ep = lookup<Ep>(ep_handle);
+        return ep ? ep->reset() : bad_ep();
+    });
 }
 
 DAT_RETURN dat_ep_recv_query(DAT_EP_HANDLE ep_handle, DAT_COUNT* nbufs_allocated,
                              DAT_COUNT* bufs_alloc_span) {
-    Ep* const ep = lookup<Ep>(ep_handle);
-    return ep ? guarded([&] { return ep->recv_query(nbufs_allocated, bufs_alloc_span); })
-              : bad_ep();
+    return answer([&] {
+        Ep* const ep = lookup<Ep>(ep_handle);
+        return ep ? ep->recv_query(nbufs_allocated, bufs_alloc_span) : bad_ep();
+    });
 }
 
 DAT_RETURN dat_ep_set_watermark(DAT_EP_HANDLE ep_handle, DAT_COUNT soft_high_watermark,
                                 DAT_COUNT hard_high_watermark) {
-    Ep* const ep = lookup<Ep>(ep_handle);
-    return ep ? guarded([&] { return ep->set_watermark(soft_high_watermark, hard_high_watermark); })
-              : bad_ep();
+    return answer([&] {
+        Ep* const ep = lookup<Ep>(ep_handle);
+        return ep ? ep->set_watermark(soft_high_watermark, hard_high_watermark) : bad_ep();
+    });
 }
 
 } // extern "C"

@@ -5,17 +5,17 @@
 // headers.
 #include "dat-shim/registry.h"
 
-#include "dat-shim/udat20/entry.h"
+#include "dat-shim/udat/entry.h"
 
 #include <algorithm>
 #include <cstring>
 #include <mutex>
 
-namespace dat::shim::udat20 {
+namespace dat::shim::udat {
 namespace {
 
 struct Registered {
-    const DAT_PROVIDER* provider;
+    Provider* provider;
     DAT_PROVIDER_INFO info;
 };
 
@@ -44,7 +44,7 @@ DAT_PROVIDER_INFO info_of(const Name& name) {
 
 std::vector<DAT_PROVIDER_INFO> all() {
     std::vector<DAT_PROVIDER_INFO> infos;
-    for (const Name& name : list_names(2)) {
+    for (const Name& name : list_names(DAT_VERSION_MAJOR)) {
         infos.push_back(info_of(name));
     }
     const std::lock_guard lock(g_mutex);
@@ -55,23 +55,23 @@ std::vector<DAT_PROVIDER_INFO> all() {
 }
 
 } // namespace
-} // namespace dat::shim::udat20
+} // namespace dat::shim::udat
 
 using namespace dat::shim;
-using namespace dat::shim::udat20;
+using namespace dat::shim::udat;
 
 extern "C" {
 
 DAT_RETURN dat_registry_list_providers(DAT_COUNT max_to_return, DAT_COUNT* entries_returned,
                                        DAT_PROVIDER_INFO* dat_provider_list[]) {
-    if (!entries_returned || max_to_return < 0) {
-        return bad_argument(entries_returned ? 1 : 2);
-    }
-    return guarded([&] {
+    return answer([&] {
+        if (!entries_returned || max_to_return < 0) {
+            return bad_argument(entries_returned ? 1 : 2);
+        }
         const std::vector<DAT_PROVIDER_INFO> infos = all();
         *entries_returned = static_cast<DAT_COUNT>(infos.size());
         if (max_to_return < *entries_returned || !dat_provider_list) { // REG-5
-            return bad_argument(dat_provider_list ? 1 : 3);
+            return bad_argument(max_to_return != 0 && !dat_provider_list ? 3 : 1);
         }
         for (std::size_t i = 0; i < infos.size(); ++i) {
             if (!dat_provider_list[i]) {
@@ -83,12 +83,11 @@ DAT_RETURN dat_registry_list_providers(DAT_COUNT max_to_return, DAT_COUNT* entri
     });
 }
 
-DAT_RETURN dat_registry_add_provider(const DAT_PROVIDER* provider,
-                                     const DAT_PROVIDER_INFO* provider_info) {
-    if (!provider || !provider_info) {
-        return bad_argument(provider ? 2 : 1);
-    }
-    return guarded([&] {
+DAT_RETURN dat_registry_add_provider(Provider* provider, const DAT_PROVIDER_INFO* provider_info) {
+    return answer([&] {
+        if (!provider || !provider_info) {
+            return bad_argument(provider ? 2 : 1);
+        }
         const std::lock_guard lock(g_mutex);
         for (const Registered& one : registered()) {
             if (same(one.info, *provider_info)) { // REG-4
@@ -100,40 +99,17 @@ DAT_RETURN dat_registry_add_provider(const DAT_PROVIDER* provider,
     });
 }
 
-DAT_RETURN dat_registry_remove_provider(const DAT_PROVIDER* provider,
+DAT_RETURN dat_registry_remove_provider(Provider* provider,
                                         const DAT_PROVIDER_INFO* provider_info) {
-    if (!provider || !provider_info) {
-        return bad_argument(provider ? 2 : 1);
-    }
-    const std::lock_guard lock(g_mutex);
-    const auto removed = std::erase_if(registered(), [&](const Registered& one) {
-        return one.provider == provider && same(one.info, *provider_info);
-    });
-    return removed ? kSuccess : bad_argument(2);
-}
-
-DAT_RETURN dat_registry_providers_related(const DAT_NAME_PTR ia_name_a,
-                                          const DAT_NAME_PTR ia_name_b,
-                                          DAT_HA_RELATIONSHIP* answer) {
-    if (!ia_name_a || !ia_name_b || !answer) {
-        return bad_argument(!ia_name_a ? 1 : !ia_name_b ? 2 : 3);
-    }
-    return guarded([&] {
-        std::string first;
-        std::string second;
-        for (const bool thread_safe : {false, true}) {
-            if (first.empty()) {
-                resolve(ia_name_a, 2, 2, 0, thread_safe, first);
-            }
-            if (second.empty()) {
-                resolve(ia_name_b, 2, 2, 0, thread_safe, second);
-            }
+    return answer([&] {
+        if (!provider || !provider_info) {
+            return bad_argument(provider ? 2 : 1);
         }
-        if (first.empty() || second.empty()) {
-            return fail(Type::provider_not_found, Sub::name_not_registered);
-        }
-        *answer = first == second ? DAT_HA_TRUE : DAT_HA_FALSE;
-        return kSuccess;
+        const std::lock_guard lock(g_mutex);
+        const auto removed = std::erase_if(registered(), [&](const Registered& one) {
+            return one.provider == provider && same(one.info, *provider_info);
+        });
+        return removed ? kSuccess : bad_argument(2);
     });
 }
 

@@ -2,25 +2,14 @@
 //
 // What dat_ia_query tells. May include: dat-shim, dat headers.
 #include "dat-shim/ep.h"
-#include "dat-shim/udat20/entry.h"
-
-#include <dat2/dat_ib_extensions.h>
+#include "dat-shim/udat/entry.h"
 
 #include <climits>
 #include <cstring>
 #include <string>
 
-namespace dat::shim::udat20 {
+namespace dat::shim::udat {
 namespace {
-
-// Programs look for these by name, in the attributes of the adapter or of the provider.
-DAT_NAMED_ATTR g_named[] = {
-    {"DAT_IB_RDMA_READ", "TRUE"},       {DAT_IB_ATTR_FETCH_AND_ADD, "TRUE"},
-    {DAT_IB_ATTR_CMP_AND_SWAP, "TRUE"}, {DAT_IB_ATTR_IMMED_DATA, "TRUE"},
-    {DAT_IB_ATTR_UD, "FALSE"},          {DAT_IB_ATTR_COUNTERS, "TRUE"},
-    {"DAT_IB_TRANSPORT_MTU", "65024"},  {"DAT_TRANSPORT", "IWARP"},
-};
-constexpr DAT_COUNT kNamed = sizeof g_named / sizeof *g_named;
 
 void copy_name(char (&to)[DAT_NAME_MAX_LENGTH], const std::string& name) {
     std::strncpy(to, name.c_str(), sizeof to - 1);
@@ -55,11 +44,9 @@ void describe_adapter(Ia& ia, DAT_IA_ATTR& attr) {
     attr.max_rdma_read_out = INT_MAX;
     attr.max_rdma_read_per_ep_in_guaranteed = DAT_TRUE;
     attr.max_rdma_read_per_ep_out_guaranteed = DAT_TRUE;
-    attr.zb_supported = DAT_TRUE;
-    attr.extension_supported = DAT_EXTENSION_IB;
-    attr.extension_version = DAT_IB_EXTENSION_VERSION;
-    attr.num_transport_attr = kNamed;
-    attr.transport_attr = g_named;
+    attr.num_transport_attr = static_cast<DAT_COUNT>(named_attributes().size());
+    attr.transport_attr = named_attributes().data();
+    add_own(attr);
 }
 
 void describe_provider(DAT_PROVIDER_ATTR& attr) {
@@ -96,13 +83,9 @@ void describe_provider(DAT_PROVIDER_ATTR& attr) {
     attr.lmr_sync_req = DAT_FALSE;
     attr.dto_async_return_guaranteed = DAT_FALSE;
     attr.rdma_write_for_rdma_read_req = DAT_FALSE;
-    attr.rdma_read_lmr_rmr_context_exposure = DAT_FALSE;
-    attr.rmr_scope_supported = DAT_RMR_SCOPE_PZ;
-    attr.is_signal_safe = DAT_FALSE;
-    attr.ha_supported = DAT_FALSE;
-    attr.ha_loadbalancing = DAT_HA_LB_NONE;
-    attr.num_provider_specific_attr = kNamed;
-    attr.provider_specific_attr = g_named;
+    attr.num_provider_specific_attr = static_cast<DAT_COUNT>(named_attributes().size());
+    attr.provider_specific_attr = named_attributes().data();
+    add_own(attr);
 }
 
 } // namespace
@@ -116,4 +99,4 @@ void describe(Ia& ia, DAT_IA_ATTR* ia_attr, DAT_PROVIDER_ATTR* provider_attr) {
     }
 }
 
-} // namespace dat::shim::udat20
+} // namespace dat::shim::udat

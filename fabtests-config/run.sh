@@ -1,0 +1,269 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#
+# Runs libfabric's test programs (fabtests) over `dat`, and over `dat;ofi_rxm` where they
+# need FI_EP_RDM, and compares with the committed list of what passes. README.md says more.
+#
+#   run.sh FABTESTS_BIN_DIR [SUITE]
+#
+# SUITE is quick (the default: unit, functional and short), standard, multinode, more,
+# uber-quick, uber-all, check (quick, multinode, more, uber-quick), or all.
+#
+# DAT_BUILDDIR          a build folder, whose provider is used; without it FI_PROVIDER_PATH is
+# DAT_FABTESTS_LINKS    "shm tcp" (default), or one of them: what carries the data
+# DAT_FABTESTS_ONLY     a regular expression: only tests whose line matches, and no comparison
+#                       of the others
+# DAT_FABTESTS_LIMIT_S  seconds that a program may take (300)
+# DAT_FABTESTS_XML      where the JUnit XML goes (./fabtests.xml)
+#
+# In a network namespace of its own where this user may make one; else on 127.0.0.1, where
+# port 9228 has to be free. Ends the processes that it started, and no others.
+# Exit status: 0 if each expected test passed and none failed; 1 if not; 2 if it could not
+# be tried.
+set -u
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+. "$here/../util/common.sh"
+
+usage() {
+    sed -n 's/^# \{0,1\}//; 3,/^$/p' "${BASH_SOURCE[0]}" >&2
+    exit 2
+}
+
+refuse() {
+    echo "${0##*/}: $*" >&2
+    exit 2
+}
+
+[ $# -ge 1 ] && [ $# -le 2 ] || usage
+bin=$1
+suite=${2:-quick}
+only=${DAT_FABTESTS_ONLY:-}
+limit=${DAT_FABTESTS_LIMIT_S:-300}
+xml=${DAT_FABTESTS_XML:-$PWD/fabtests.xml}
+links=${DAT_FABTESTS_LINKS:-shm tcp}
+port=9228 # the default of these programs
+address=127.0.0.1
+
+case $suite in
+quick) suites='unit functional short' ;;
+check) suites='unit functional short multinode more uber-quick' ;;
+all) suites='unit functional short standard multinode more uber-quick uber-all' ;;
+unit | functional | short | standard | multinode | more | uber-quick | uber-all) suites=$suite ;;
+*) refuse "no suite is called '$suite': quick, standard, multinode, more, uber-quick, uber-all, check, all" ;;
+esac
+[ -x "$bin/fi_msg_pingpong" ] || refuse "$bin holds no fi_msg_pingpong: is it fabtests' bin folder?"
+for link in $links; do
+    [ "$link" = shm ] || [ "$link" = tcp ] || refuse "DAT_FABTESTS_LINKS: '$link' is neither shm nor tcp"
+done
+# fi_flood is what 1.x calls fi_bw.
+major=1
+[ ! -x "$bin/fi_flood" ] || major=2
+
+if [ -n "${DAT_BUILDDIR:-}" ]; then
+    FI_PROVIDER_PATH=$(cd "$DAT_BUILDDIR" && pwd)/.libs
+    export FI_PROVIDER_PATH
+fi
+# off_coll is libfabric's own layer for collectives: 2.6 crashes where it is hidden.
+export FI_PROVIDER=dat,off_coll
+[ $major -eq 2 ] || export FI_PROVIDER=dat
+
+# --- a network of its own -----------------------------------------------------
+
+if [ -z "${DAT_FABTESTS_INSIDE:-}" ] && unshare -n true 2>/dev/null; then
+    DAT_FABTESTS_INSIDE=1 exec unshare -n bash "${BASH_SOURCE[0]}" "$@"
+fi
+if [ -n "${DAT_FABTESTS_INSIDE:-}" ]; then
+    ip link set lo up || refuse 'the loopback interface of the network namespace cannot be used'
+fi
+
+# Does anybody listen? In a network namespace of its own that can only be what was started
+# here, and any port counts; some programs use another one than the usual.
+listened() {
+    local pattern=.
+    [ -n "${DAT_FABTESTS_INSIDE:-}" ] || pattern=$(printf ':%04X$' $port)
+    cat /proc/net/tcp /proc/net/tcp6 2>/dev/null |
+        awk -v pattern="$pattern" '$4 == "0A" && $2 ~ pattern {found = 1} END {exit !found}'
+}
+! listened || refuse "somebody listens on port $port, which these programs use"
+
+scratch=$(mktemp -d "${TMPDIR:-/tmp}/dat-fabtests.XXXXXX") || exit 2
+mkfifo "$scratch/never"
+started=()
+clean_up() {
+    local pid
+    trap '' HUP INT TERM
+    for pid in "${started[@]}"; do end_session "$pid"; done
+    rm -rf "$scratch"
+}
+trap clean_up EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+. "$here/report.sh"
+
+# --- one test -----------------------------------------------------------------
+
+# Starts a program in a session of its own, bounded in time: the last of `started`.
+start() { # output program words...
+    local output=$1
+    shift
+    setsid -w timeout -k 5 "$limit" "$bin/$1" "${@:2}" >"$output" 2>&1 </dev/null &
+    started+=($!)
+}
+
+# Until the server listens or has ended; a few seconds for one that never listens.
+await_server() { # process
+    local i
+    for i in $(seq 500); do
+        ! listened || return
+        kill -0 "$1" 2>/dev/null || return
+        read -r -t 0.02 <>"$scratch/never"
+    done
+}
+
+# Waits for process $1, for up to $2 seconds, then ends its session. Sets `status`.
+collect() {
+    local i
+    status=0
+    for i in $(seq $(($2 * 20))); do
+        kill -0 "$1" 2>/dev/null || break
+        read -r -t 0.05 <>"$scratch/never"
+    done
+    end_session "$1"
+    wait "$1" || status=$?
+}
+
+# Sets `result` from the exit statuses of all processes of a test: these programs end with
+# ENODATA or ENOSYS, all of them, where the provider does not have what they test.
+judge() { # status...
+    local each
+    result=pass
+    for each; do [ "$each" -eq 0 ] || result=fail; done
+    [ $result = fail ] || return
+    for each; do [ "$each" -eq "$1" ] || return; done
+    if [ "$1" -eq 61 ] || [ "$1" -eq 38 ]; then result=notrun; fi
+}
+
+run_alone() { # words...
+    start "$scratch/client" "$@" -p dat
+    wait "${started[-1]}"
+    judge $?
+}
+
+run_negative() {
+    start "$scratch/client" "$@" -p dat
+    local status=0
+    wait "${started[-1]}" || status=$?
+    result=fail
+    [ $status -ne 61 ] || result=pass
+}
+
+run_pair() {
+    local server client s c
+    start "$scratch/server" "$@" -p dat -s $address
+    server=${started[-1]}
+    await_server "$server"
+    start "$scratch/client" "$@" -p dat -s $address $address
+    client=${started[-1]}
+    collect "$client" $((limit + 6))
+    c=$status
+    # A failed client may leave a server that waits for ever.
+    if [ "$c" -eq 0 ]; then collect "$server" $((limit + 6)); else collect "$server" 3; fi
+    s=$status
+    judge "$s" "$c"
+}
+
+# Three processes, of which the first is the one that the others ask.
+run_nodes() {
+    local i processes=() statuses=()
+    for i in 1 2 3; do
+        start "$scratch/$([ $i = 1 ] && echo server || echo client$i)" "$@" -p dat -n 3 -s $address
+        processes+=("${started[-1]}")
+        [ $i -ne 1 ] || await_server "${started[-1]}"
+    done
+    for i in "${processes[@]}"; do
+        collect "$i" $((limit + 6))
+        statuses+=("$status")
+    done
+    cat "$scratch"/client[23] >"$scratch/client"
+    judge "${statuses[@]}"
+}
+
+# All combinations of a configuration; `detail` says how many succeeded.
+run_uber() { # program file
+    local server client good
+    start "$scratch/server" "$1" -x
+    server=${started[-1]}
+    await_server "$server"
+    start "$scratch/client" "$1" -u "$here/$2" $address
+    client=${started[-1]}
+    collect "$client" $((limit + 6))
+    local s c=$status
+    if [ "$c" -eq 0 ]; then collect "$server" 30; else collect "$server" 3; fi
+    s=$status
+    result=fail
+    good=$(awk -F': *' '/^Success/ {n += $2} END {print n + 0}' "$scratch/client")
+    detail=$good
+    if [ "$s" -eq 0 ] && [ "$c" -eq 0 ] && [ "$good" -gt 0 ] &&
+        awk -F': *' '/^(ENOSYS|ERROR)/ {bad += $2} END {exit bad + 0 > 0}' "$scratch/client"; then
+        result=pass
+    fi
+}
+
+# Is the test excluded? Then `reason` is the comment above what matches.
+excluded() { # line
+    local text
+    reason=
+    while read -r text; do
+        case $text in
+        '#'*) reason=${text#'#'} reason=${reason# } ;;
+        '') reason= ;;
+        *) [[ $1 =~ $text ]] && return 0 ;;
+        esac
+    done <"$here/dat.exclude"
+    return 1
+}
+
+run_test() { # kind line
+    local kind=$1 words before=$SECONDS
+    read -r -a words <<<"${2//@address/$address}"
+    result= detail=
+    started=()
+    : >"$scratch/client"
+    : >"$scratch/server"
+    if excluded "$2"; then
+        report "$2" excluded 0 "$reason"
+        return
+    fi
+    if [ ! -x "$bin/${words[0]}" ]; then
+        report "$2" missing 0 "$bin/${words[0]} is not there"
+        return
+    fi
+    "run_$kind" "${words[@]}"
+    report "$2" "$result" $((SECONDS - before)) "$detail"
+    for kind in "${started[@]}"; do end_session "$kind"; done
+    started=()
+}
+
+# --- all of them --------------------------------------------------------------
+
+# The tables have a line for each test: suite, versions of fabtests, kind, then its words.
+run_link() {
+    local wanted versions kind line
+    export FI_DAT_SHM=1
+    [ "$1" = shm ] || FI_DAT_SHM=0
+    begin_report "$1" "$here/expected/$major-$1"
+    while read -r wanted versions kind line; do
+        case $wanted in '' | '#'*) continue ;; esac
+        [[ " $suites " == *" $wanted "* ]] && [[ $versions == *$major* ]] || continue
+        [ -z "$only" ] || [[ $line =~ $only ]] || continue
+        run_test "$kind" "$line"
+    done < <(cat "$here/stock.tests" "$here/more.tests")
+    end_report
+}
+
+echo "fabtests $major.x of $bin, suites: $suites"
+for link in $links; do run_link "$link"; done
+write_xml "$xml"
+summary

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// What the entry points share. They find the objects behind handles, check pointers,
+// translate structures, and let nothing be thrown into C. They are compiled once for each
+// version of the API, with its headers and the differences that its api.h spells out.
+// May include: dat-shim, dat headers.
+#ifndef DAT_SHIM_UDAT_ENTRY_H
+#define DAT_SHIM_UDAT_ENTRY_H
+
+#if DAT_SHIM_API == 20
+#include "dat-shim/udat20/api.h"
+#elif DAT_SHIM_API == 12
+#include "dat-shim/udat12/api.h"
+#else
+#error "DAT_SHIM_API says which version of the API is compiled: 12 or 20"
+#endif
+
+#include "dat-shim/codes.h"
+#include "dat-shim/ep.h"
+#include "dat-shim/event.h"
+#include "dat-shim/ia.h"
+#include "dat-shim/service_point.h"
+
+#include <cstddef>
+#include <new>
+#include <span>
+#include <string>
+#include <type_traits>
+
+namespace dat::shim::udat {
+
+// What every entry point is: its code, in the words of this version.
+template <class Call> DAT_RETURN answer(Call&& call) noexcept {
+    try {
+        return to_api(call());
+    } catch (const std::bad_alloc&) {
+        return to_api(fail(Type::insufficient_resources, Sub::resource_memory));
+    } catch (...) {
+        return to_api(fail(Type::internal_error));
+    }
+}
+
+template <class T> T* lookup(DAT_HANDLE handle) {
+    if constexpr (std::is_same_v<T, Ia>) {
+        return find_ia(handle);
+    } else {
+        return find<T>(handle);
+    }
+}
+
+inline Return bad_handle(Sub what) { return fail(Type::invalid_handle, what); }
+inline Return bad_ia() { return bad_handle(Sub::invalid_handle_ia); }
+inline Return bad_ep() { return bad_handle(Sub::invalid_handle_ep); }
+inline Return bad_cno() { return bad_handle(Sub::invalid_handle_cno); }
+inline Return bad_cr() { return bad_handle(Sub::invalid_handle_cr); }
+inline Return bad_pz() { return bad_handle(Sub::invalid_handle_pz); }
+inline Return bad_lmr() { return bad_handle(Sub::invalid_handle_lmr); }
+inline Return bad_rmr() { return bad_handle(Sub::invalid_handle_rmr); }
+
+// Flags and masks, whatever enumeration they are of; a program may pass any value.
+template <class T> std::uint32_t bits(T flags) { return static_cast<std::uint32_t>(flags); }
+
+// PD-1, CR-4: false where it is none.
+inline bool read_private_data(DAT_COUNT size, const void* data, std::span<const std::byte>& out,
+                              std::size_t most) {
+    if (size < 0 || static_cast<std::size_t>(size) > most || (size > 0 && !data)) {
+        return false;
+    }
+    out = {static_cast<const std::byte*>(data), static_cast<std::size_t>(size)};
+    return true;
+}
+
+// EVD-40, into the layout of this version.
+void translate_rare(const Event& event, DAT_EVENT& out);
+
+inline void translate(const Event& event, DAT_EVD_HANDLE evd, DAT_EVENT& out) {
+    out.event_number = static_cast<DAT_EVENT_NUMBER>(event.number);
+    out.evd_handle = evd;
+    if (event.number != Number::dto_completion) [[unlikely]] {
+        translate_rare(event, out);
+        return;
+    }
+    DAT_DTO_COMPLETION_EVENT_DATA& dto = out.event_data.dto_completion_event_data;
+    dto.ep_handle = event.dto.ep;
+    dto.user_cookie.as_64 = event.dto.cookie;
+    dto.status = static_cast<DAT_DTO_COMPLETION_STATUS>(event.dto.status);
+    dto.transfered_length = event.dto.length;
+    add_own(event.dto, dto);
+}
+
+// IA-2: fills in what the Consumer says of the asynchronous EVD.
+Return read_async(DAT_EVD_HANDLE async, Ia::Opening& opening);
+// `named`: the Consumer gets it from this library, not from a registry above it.
+Return open(const Ia::Opening& opening, DAT_EVD_HANDLE* async, DAT_IA_HANDLE* ia, bool named);
+
+// What dat_ia_query tells.
+void describe(Ia& ia, DAT_IA_ATTR* ia_attr, DAT_PROVIDER_ATTR* provider_attr);
+
+// LMR-1..LMR-6. `asked`: all but zone and region. `handle_argument`: the number of the
+// parameter `lmr`.
+struct LmrResults {
+    DAT_LMR_HANDLE* lmr;
+    DAT_LMR_CONTEXT* lmr_context;
+    DAT_RMR_CONTEXT* rmr_context;
+    DAT_VLEN* length;
+    DAT_VADDR* address;
+    unsigned handle_argument;
+};
+Return create_lmr(Ia& ia, DAT_PZ_HANDLE pz, DAT_MEM_TYPE type, const DAT_REGION_DESCRIPTION& region,
+                  Lmr::Asked asked, const LmrResults& results);
+
+// RMR-2..RMR-9. `lmr`: of the triplet's memory; not looked at where nothing is bound.
+struct BindAsked {
+    Lmr* lmr;
+    const DAT_LMR_TRIPLET& triplet;
+    std::uint32_t privileges;
+    unsigned privileges_argument;
+    unsigned triplet_argument;
+    bool zero_based;
+    DAT_RMR_COOKIE cookie;
+    DAT_COMPLETION_FLAGS flags;
+};
+Return bind(Rmr& rmr, Ep& ep, const BindAsked& asked, DAT_RMR_CONTEXT& context);
+
+// SP-1..SP-13. nullptr: no handle of a service point of that kind.
+ServicePoint* find_point(DAT_HANDLE handle, Kind kind);
+// `qualifier`: the one that it got, where it is not nullptr.
+Return create_point(Ia& ia, const ServicePoint::Asked& asked, DAT_HANDLE* handle,
+                    DAT_CONN_QUAL* qualifier = nullptr);
+Return free_point(DAT_HANDLE handle, Kind kind, Sub what);
+Return bad_request_evd();
+Return reject(DAT_CR_HANDLE handle, std::span<const std::byte> data); // CR-7
+
+} // namespace dat::shim::udat
+
+#endif

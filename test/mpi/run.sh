@@ -1,0 +1,124 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#
+# Open MPI over `dat;ofi_rxm`: mpi_suite.cpp on 2, 4 and 8 processes, over shared memory and
+# over TCP, and a process that dies.
+#
+#   run.sh [PREFIX]
+#
+# PREFIX is where the provider was installed; without it DAT_BUILDDIR names a build folder.
+#
+# DAT_MPI_RANKS    numbers of processes ("2 4 8")
+# DAT_MPI_LINKS    "shm tcp", or one of them
+# DAT_MPI_LIMIT_S  seconds after which a run of mpirun counts as hung (240)
+#
+# Prints a line for each check, `ok ...` or `FAIL ...`. Exit status 0 if all was right.
+set -u
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+. "$here/../../util/common.sh"
+limit=${DAT_MPI_LIMIT_S:-240}
+
+if [ -n "${1:-}" ]; then
+    FI_PROVIDER_PATH=$1/lib/libfabric
+else
+    FI_PROVIDER_PATH=$(cd "${DAT_BUILDDIR:?names no build folder}" && pwd)/.libs
+fi
+[ -e "$FI_PROVIDER_PATH/libdat-fi.so" ] || { echo "FAIL $FI_PROVIDER_PATH holds no libdat-fi.so"; exit 1; }
+export FI_PROVIDER_PATH FI_PROVIDER=dat
+
+scratch=$(mktemp -d "${TMPDIR:-/tmp}/dat-mpi.XXXXXX") || exit 1
+# Open MPI's own files, too.
+export TMPDIR=$scratch
+running=
+clean_up() {
+    trap '' HUP INT TERM
+    [ -z "$running" ] || end_session "$running"
+    rm -rf "$scratch"
+}
+trap clean_up EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+failed=0
+verdict() { # title status
+    if [ "$2" -eq 0 ]; then
+        echo "ok $1"
+    else
+        echo "FAIL $1"
+        failed=1
+    fi
+}
+
+# One run, in a session of its own; sets `status`, 124 if it took too long. More processes
+# than cores: they yield.
+mpi() { # ranks words...
+    local ranks=$1 options
+    shift
+    options=(-np "$ranks" --oversubscribe --mca mpi_yield_when_idle 1
+        --mca pml cm --mca mtl ofi --mca osc pt2pt
+        --mca opal_common_ofi_provider_include 'dat;ofi_rxm' --mca opal_common_ofi_verbose 100
+        -x FI_PROVIDER -x FI_PROVIDER_PATH -x FI_DAT_SHM)
+    [ "$(id -u)" -ne 0 ] || options+=(--allow-run-as-root)
+    status=0
+    SECONDS=0
+    setsid -w timeout -k 5 "$limit" mpirun "${options[@]}" "$scratch/mpi_suite" "$@" \
+        >"$scratch/log" 2>&1 </dev/null &
+    running=$!
+    wait "$running" || status=$?
+    [ $SECONDS -lt "$limit" ] || status=124
+}
+
+# What was started has gone, or goes within a minute, now that mpirun has.
+nothing_stays() {
+    local left i
+    for i in $(seq 600); do
+        left=$(session_members "$running")
+        [ -n "$left" ] || return 0
+        sleep 0.1
+    done
+    echo "processes are left: $left"
+    return 1
+}
+
+# Each process says which provider it took; pml cm has nothing else to fall back on.
+took_dat() { # ranks
+    [ "$(grep -cF 'mtl:ofi:prov: dat;ofi_rxm' "$scratch/log")" -ge "$1" ]
+}
+
+everything() { # ranks link
+    local line good=0
+    mpi "$1"
+    while read -r line; do
+        good=1
+        verdict "$1 processes, $2: ${line#*: }" "$([[ $line == right:* ]] && echo 0 || echo 1)"
+    done < <(grep -E '^(right|WRONG): ' "$scratch/log")
+    [ $good -eq 1 ] && [ $status -eq 0 ] && nothing_stays && took_dat "$1"
+    good=$?
+    verdict "$1 processes, $2: mpirun ends with 0, all took dat;ofi_rxm" $good
+    [ $good -eq 0 ] || { echo "exit status $status"; tail -n 40 "$scratch/log"; }
+    end_session "$running"
+}
+
+# mpirun has to say it, and end, and take the others with it.
+death() { # ranks link
+    local good
+    mpi "$1" die
+    [ $status -ne 0 ] && [ $status -ne 124 ] && grep -q 'exited on signal 9' "$scratch/log" && nothing_stays && took_dat "$1"
+    good=$?
+    verdict "$1 processes, $2: one is killed, mpirun ends with an error and nothing stays" $good
+    [ $good -eq 0 ] || tail -n 40 "$scratch/log"
+    end_session "$running"
+}
+
+if ! mpicxx -std=c++20 -O2 -Wall -Wextra -DOMPI_SKIP_MPICXX "$here/mpi_suite.cpp" -o "$scratch/mpi_suite"; then
+    echo 'FAIL mpi_suite.cpp was not compiled'
+    exit 1
+fi
+for link in ${DAT_MPI_LINKS:-shm tcp}; do
+    FI_DAT_SHM=$([ "$link" = shm ] && echo 1 || echo 0)
+    export FI_DAT_SHM
+    for ranks in ${DAT_MPI_RANKS:-2 4 8}; do everything "$ranks" "$link"; done
+    death 4 "$link"
+done
+exit $failed
