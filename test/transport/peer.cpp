@@ -11,7 +11,8 @@
 //   connect HOST PORT N  ok           with N bytes of private data
 //   accept N             ok           the request that `event` has shown
 //   reject N             ok
-//   rounds COUNT HOST PORT    ok      so many connections, ended here, each after a reset
+//   rounds COUNT HOST PORT    ok      so many connections, each ended here when a message
+//                                     of 1 byte has come, and reset
 //   event                the next event: connreq N | connected N |
 //                        shutdown END REASON | error ERR N
 //   quiet                ok           if no event is waiting after a while
@@ -148,8 +149,12 @@ Buffer& Peer::buffer(std::size_t size, bool filled) {
 
 void Peer::rounds(int count, const Bytes& to) {
     for (; count > 0; --count) {
+        Bytes byte(1);
+        const Op& arrived = endpoint_->recv(byte.data(), byte.size());
         DAT_MUST(endpoint_->connect(to, pattern(4)));
         wait_event(side_, FI_CONNECTED);
+        wait_op(arrived);
+        DAT_REQUIRE(arrived.ok(), "no message");
         DAT_MUST(endpoint_->disconnect(FI_DAT_GRACEFUL));
         wait_event(side_, FI_SHUTDOWN);
         DAT_MUST(endpoint_->reset());

@@ -160,7 +160,7 @@ rounds() {
 # Runs the peer as another user. Its messages are in $pipes/messages.
 as_nobody() { # limit-of-locked-bytes
     command_a=(prlimit "--memlock=$1" setpriv --reuid 65534 --regid 65534 --clear-groups
-        env FI_DAT_TRANSPORT=verbs FI_LOG_LEVEL=warn FI_LOG_PROV=dat
+        env FI_DAT_TRANSPORT=verbs FI_LOG_LEVEL=warn
         bash -c 'exec "$@" 2>"$0"' "$pipes/messages" "$peer" $siw)
     chmod 755 "$pipes"
     : >"$pipes/messages"
