@@ -45,3 +45,26 @@ start_far() { # name command...
     listen_for "$name"
     far_pid=$answer
 }
+
+exact=yes # private data arrives with the length that it was sent with
+
+# The event that shows so much private data.
+shows() { # word bytes
+    if [ $exact = yes ]; then echo "$1 $2"; else echo "$1 *"; fi
+}
+
+# Connects two started peers, FROM with so many bytes of private data, TO with others.
+join() { # from from-bytes to to-bytes address-of-to
+    expect "$3" 'ok *' listen
+    port=${answer#ok }
+    join_again "$1" "$2" "$3" "$4" "$5"
+}
+
+# The same once more: TO listens still.
+join_again() {
+    expect "$1" ok connect "$5" "$port" "$2"
+    expect "$3" "$(shows connreq "$2")" event
+    expect "$3" ok accept "$4"
+    expect "$1" "$(shows connected "$4")" event
+    expect "$3" 'connected *' event
+}
