@@ -12,6 +12,8 @@
 //   connect HOST PORT N  ok           with N bytes of private data
 //   accept N             ok           the request that `event` has shown
 //   reject N             ok
+//   rounds COUNT HOST PORT    ok      so many connections, each ended here when a message
+//                                     of 1 byte has come, and reset
 //   event                the next event: connreq N | connected N |
 //                        shutdown END REASON | error ERR N
 //   quiet                ok           if no event is waiting after a while
@@ -72,6 +74,7 @@ class Peer {
     std::string finish();
     std::string connection(const std::string& verb, std::istringstream& rest);
     std::string operation(const std::string& verb, std::istringstream& rest);
+    void rounds(int count, const Bytes& to);
     void message(std::size_t size, std::uint64_t flags, std::uint64_t data);
     Buffer& buffer(std::size_t size, bool filled);
 
@@ -145,6 +148,20 @@ Buffer& Peer::buffer(std::size_t size, bool filled) {
     return buffer;
 }
 
+void Peer::rounds(int count, const Bytes& to) {
+    for (; count > 0; --count) {
+        Bytes byte(1);
+        const Op& arrived = endpoint_->recv(byte.data(), byte.size());
+        DAT_MUST(endpoint_->connect(to, pattern(4)));
+        wait_event(side_, FI_CONNECTED);
+        wait_op(arrived);
+        DAT_REQUIRE(arrived.ok(), "no message");
+        DAT_MUST(endpoint_->disconnect(FI_DAT_GRACEFUL));
+        wait_event(side_, FI_SHUTDOWN);
+        DAT_MUST(endpoint_->reset());
+    }
+}
+
 std::string Peer::connection(const std::string& verb, std::istringstream& rest) {
     std::string word;
     std::size_t size = 0;
@@ -156,6 +173,13 @@ std::string Peer::connection(const std::string& verb, std::istringstream& rest) 
         std::uint16_t port = 0;
         rest >> word >> port >> size;
         return result(endpoint_->connect(socket_address(word.c_str(), port), pattern(size)));
+    }
+    if (verb == "rounds") {
+        int count = 0;
+        std::uint16_t port = 0;
+        rest >> count >> word >> port;
+        rounds(count, socket_address(word.c_str(), port));
+        return "ok";
     }
     if (verb == "accept") {
         rest >> size;

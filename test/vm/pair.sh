@@ -47,10 +47,11 @@ start_far() { # name command...
     far_pid=$answer
 }
 
-# a: this provider's software domain; b: raw verbs on siw.
-start_peers() {
-    start a ip netns exec soft "$DAT_BUILDDIR/test/transport/peer" $soft
-    start b "$vm/verbs_peer" $siw
+exact=yes # private data arrives with the length that it was sent with
+
+# The event that shows so much private data.
+shows() { # word bytes
+    if [ $exact = yes ]; then echo "$1 $2"; else echo "$1 *"; fi
 }
 
 # Connects two started peers, FROM with so many bytes of private data, TO with others.
@@ -63,8 +64,8 @@ join() { # from from-bytes to to-bytes address-of-to
 # The same once more: TO listens still.
 join_again() {
     expect "$1" ok connect "$5" "$port" "$2"
-    expect "$3" "connreq $2" event
+    expect "$3" "$(shows connreq "$2")" event
     expect "$3" ok accept "$4"
-    expect "$1" "connected $4" event
-    expect "$3" 'connected 0' event
+    expect "$1" "$(shows connected "$4")" event
+    expect "$3" 'connected *' event
 }

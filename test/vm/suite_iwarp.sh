@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #
 # The software domain's iWARP link, in a network namespace without RDMA device, against
-# siw, the iWARP of the Linux kernel. Peer a is ours, peer b is raw verbs.
+# siw, the iWARP of the Linux kernel. Peer a is ours, peer b is raw verbs (raw.sh).
+. "$DAT_SRCDIR/test/vm/raw.sh"
+soft_to_siw
 
 tests=(
     "60 rping_server__serves_rpings_client rping_server 64"
@@ -26,29 +28,6 @@ tests=(
     "90 captured_session__has_no_malformed_frame captured"
 )
 
-# Runs a test twice: connected by us, and connected by siw.
-both_ways() { # function
-    echo "connected by the software domain"
-    start_peers
-    join a 20 b 30 $siw
-    "$1"
-    stop_both
-    echo "connected by siw"
-    start_peers
-    join b 20 a 30 $soft
-    first_frame
-    "$1"
-    stop_both
-}
-
-# siw never offers ready-to-receive: our side holds its frames until siw's first.
-first_frame() {
-    expect a ok recv 1 1
-    expect b ok send 1 1
-    expect a 'results 1 0 0' finish
-    expect b 'results 1 0 0' finish
-}
-
 # --- rping --------------------------------------------------------------------------
 
 rping_server() { # bytes
@@ -68,40 +47,6 @@ rping_client() { # bytes
 }
 
 # --- data -----------------------------------------------------------------------------
-
-sends() {
-    local size kind
-    for size in 0 1 3 1000 1408 1440 70000 1000000; do
-        for kind in send solicited; do
-            expect a ok recv 3 $size
-            expect b ok recv 3 $size
-            expect a ok $kind 3 $size
-            expect b ok $kind 3 $size
-            expect a 'results 6 0 0' finish
-            expect b 'results 6 0 0' finish
-        done
-    done
-}
-
-transfers() {
-    local size there here
-    expect a 'ok *' region 4000000
-    here=${answer#ok }
-    expect b 'ok *' region 4000000
-    there=${answer#ok }
-    # What is written is what is read afterwards: both check it against the pattern.
-    for size in 0 1 1000 70000 4000000; do
-        # Unquoted on purpose: an address and a key.
-        expect a ok write $size $there
-        expect a 'results 1 0 0' finish
-        expect a ok read $size $there
-        expect a 'results 1 0 0' finish
-        expect b ok write $size $here
-        expect b 'results 1 0 0' finish
-        expect b ok read $size $here
-        expect b 'results 1 0 0' finish
-    done
-}
 
 # RFC 5040 5.1: Send with Invalidate. siw's verbs can receive it, not send it, and do not
 # tell the program.
@@ -141,19 +86,6 @@ private_data() {
         end_by_b
         join_again b "$size" a $((size < 251 ? size : 252)) $soft
     done
-}
-
-end_and_reset() {
-    expect a ok disconnect graceful
-    expect a 'shutdown 1 *' event
-    expect b disconnected event
-    expect a ok reset
-}
-
-end_by_b() {
-    expect b ok disconnect
-    expect b disconnected event
-    expect a 'shutdown 1 *' event
 }
 
 # Nothing changes where an accept is refused: the same request is accepted afterwards.
@@ -237,54 +169,6 @@ long_message_to_us() {
     expect b disconnected event
     expect b 'results *' finish
     expect a ok quiet
-}
-
-# DISC-4: what was sent before a graceful end arrives.
-disconnect_here() {
-    expect b ok recv 20 100000
-    expect a ok recv 1 10
-    expect a ok send 20 100000
-    expect a ok disconnect graceful
-    expect a 'shutdown 1 *' event
-    expect a 'results 20 1 0' finish
-    expect b disconnected event
-    expect b 'results 20 0 0' finish
-    expect a ok quiet
-    expect b ok quiet
-}
-
-disconnect_there() {
-    expect a ok recv 3 100
-    expect b ok recv 2 100
-    expect b ok send 1 100
-    expect a ok first
-    expect b ok disconnect
-    expect a 'shutdown 1 *' event
-    expect a 'results 1 2 0' finish
-    expect b disconnected event
-    expect b 'results 1 2 0' finish
-    expect a ok quiet
-}
-
-killed_there() {
-    expect a ok recv 2 100
-    expect b ok recv 1 1000000
-    expect a ok send 3 1000000
-    stop b
-    expect a 'shutdown [12] *' event # U-2
-    expect a 'results *' finish
-    expect a ok quiet
-}
-
-killed_here() {
-    expect b ok recv 2 1000000
-    expect a ok recv 1 100
-    expect b ok send 1 100
-    expect b ok send 3 1000000
-    stop a
-    expect b disconnected event
-    expect b 'results *' finish
-    expect b ok quiet
 }
 
 # --- the wire ---------------------------------------------------------------------------------

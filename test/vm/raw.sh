@@ -1,0 +1,198 @@
+# shellcheck shell=bash disable=SC2034,SC2086,SC2154
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#
+# Sourced by suites: peer a of this provider (test/transport/peer) connected to peer b,
+# which is raw verbs (verbs_peer) or of this provider too, and what is tried between them.
+
+# Who the peers are: these set the commands, their addresses, and how b says that a
+# connection has ended.
+peer=$DAT_BUILDDIR/test/transport/peer
+raw=$DAT_BUILDDIR/test/vm/verbs_peer
+gone=disconnected
+far_b=no
+
+# Our software domain in a namespace without RDMA device; raw verbs on siw.
+soft_to_siw() {
+    command_a=(ip netns exec soft "$peer" $soft) a_at=$soft
+    command_b=("$raw" $siw) b_at=$siw
+}
+
+# Our verbs domain; raw verbs on the same device. RoCE pads private data.
+on_device() { # siw|rxe
+    local address=${!1}
+    command_a=(env FI_DAT_TRANSPORT=verbs "$peer" $address) a_at=$address
+    command_b=("$raw" $address) b_at=$address
+    [ "$1" = siw ] || exact=no
+}
+
+# Our verbs domain; raw verbs in the second guest.
+on_wire() {
+    command_a=(env FI_DAT_TRANSPORT=verbs "$peer" $near) a_at=$near
+    command_b=("$raw" $far) b_at=$far
+    exact=no far_b=yes
+}
+
+# Our verbs domain in both guests.
+on_wire_ours() {
+    on_wire
+    command_b=(env FI_DAT_TRANSPORT=verbs "FI_PROVIDER_PATH=$FI_PROVIDER_PATH" FI_PROVIDER=dat
+        "$peer" $far)
+    gone='shutdown [12] *' exact=yes
+}
+
+# Our software domain in the namespace; our verbs domain on siw.
+soft_to_verbs() {
+    soft_to_siw
+    command_b=(env FI_DAT_TRANSPORT=verbs "$peer" $siw)
+    gone='shutdown [12] *'
+}
+
+# with WHO... THEN COMMAND...: the peers of WHO, and what is tried.
+with() {
+    local who=()
+    while [ "$1" != then ]; do
+        who+=("$1")
+        shift
+    done
+    shift
+    "${who[@]}"
+    "$@"
+}
+
+start_peers() {
+    start a "${command_a[@]}"
+    if [ $far_b = yes ]; then
+        until_far_is_there
+        start_far b "${command_b[@]}"
+    else
+        start b "${command_b[@]}"
+    fi
+}
+
+# Kills b without a word.
+kill_b() {
+    [ $far_b = no ] || on_far kill -KILL "$far_pid"
+    stop b
+}
+
+# Runs a test twice: connected by us, and connected by the other.
+both_ways() { # function
+    echo "connected by us"
+    start_peers
+    join a 20 b 30 $b_at
+    "$1"
+    stop_both
+    echo "connected by the other"
+    start_peers
+    join b 20 a 30 $a_at
+    first_frame
+    "$1"
+    stop_both
+}
+
+# siw never offers ready-to-receive: our software domain holds its frames until siw's first.
+first_frame() {
+    expect a ok recv 1 1
+    expect b ok send 1 1
+    expect a 'results 1 0 0' finish
+    expect b 'results 1 0 0' finish
+}
+
+# --- data -----------------------------------------------------------------------------
+
+sends() {
+    local size kind
+    for size in 0 1 3 1000 1408 1440 70000 1000000; do
+        for kind in send solicited; do
+            expect a ok recv 3 $size
+            expect b ok recv 3 $size
+            expect a ok $kind 3 $size
+            expect b ok $kind 3 $size
+            expect a 'results 6 0 0' finish
+            expect b 'results 6 0 0' finish
+        done
+    done
+}
+
+transfers() {
+    local size there here
+    expect a 'ok *' region 4000000
+    here=${answer#ok }
+    expect b 'ok *' region 4000000
+    there=${answer#ok }
+    # What is written is what is read afterwards: both check it against the pattern.
+    for size in 0 1 1000 70000 4000000; do
+        # Unquoted on purpose: an address and a key.
+        expect a ok write $size $there
+        expect a 'results 1 0 0' finish
+        expect a ok read $size $there
+        expect a 'results 1 0 0' finish
+        expect b ok write $size $here
+        expect b 'results 1 0 0' finish
+        expect b ok read $size $here
+        expect b 'results 1 0 0' finish
+    done
+}
+
+# --- ends -----------------------------------------------------------------------------
+
+end_and_reset() {
+    expect a ok disconnect graceful
+    expect a 'shutdown 1 *' event
+    expect b "$gone" event
+    expect a ok reset
+}
+
+end_by_b() {
+    expect b ok disconnect
+    expect b "$gone" event
+    expect a 'shutdown 1 *' event
+}
+
+# DISC-4: what was sent before a graceful end arrives.
+disconnect_here() {
+    expect b ok recv 20 100000
+    expect a ok recv 1 10
+    expect a ok send 20 100000
+    expect a ok disconnect graceful
+    expect a 'shutdown 1 *' event
+    expect a 'results 20 1 0' finish
+    expect b "$gone" event
+    expect b 'results 20 0 0' finish
+    expect a ok quiet
+    expect b ok quiet
+}
+
+disconnect_there() {
+    expect a ok recv 3 100
+    expect b ok recv 2 100
+    expect b ok send 1 100
+    expect a ok first
+    expect b ok disconnect
+    expect a 'shutdown 1 *' event
+    expect a 'results 1 2 0' finish
+    expect b "$gone" event
+    expect b 'results 1 2 0' finish
+    expect a ok quiet
+}
+
+killed_there() {
+    expect a ok recv 2 100
+    expect b ok recv 1 1000000
+    expect a ok send 3 1000000
+    kill_b
+    expect a 'shutdown [12] *' event # U-2
+    expect a 'results *' finish
+    expect a ok quiet
+}
+
+killed_here() {
+    expect b ok recv 2 1000000
+    expect a ok recv 1 100
+    expect b ok send 1 100
+    expect b ok send 3 1000000
+    stop a
+    expect b "$gone" event
+    expect b 'results *' finish
+    expect b ok quiet
+}

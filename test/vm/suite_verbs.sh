@@ -1,0 +1,191 @@
+# shellcheck shell=bash disable=SC2034,SC2086,SC2154
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# Only if it is named.
+#
+# The verbs domain on siw and on rxe against raw verbs, and on siw against our software
+# domain in a namespace without RDMA device. Peer a is ours, peer b the other (raw.sh).
+. "$DAT_SRCDIR/test/vm/raw.sh"
+
+tests=()
+for device in siw rxe; do
+    tests+=(
+        "60 rping_over_${device}__serves_rpings_client rping_server $device"
+        "60 rping_over_${device}__is_served_by_rpings_server rping_client $device"
+        "90 sends_over_${device}__arrive with on_device $device then both_ways sends"
+        "120 writes_and_reads_over_${device}__are_served with on_device $device then both_ways transfers"
+        "60 reject_over_${device}__arrives with on_device $device then rejects"
+        "60 bad_write_over_${device}__breaks_once with on_device $device then both_ways bad_write"
+        "60 long_message_over_${device}__breaks_once with on_device $device then both_ways long_message"
+        "60 disconnect_here_over_${device}__ends_both with on_device $device then both_ways disconnect_here"
+        "60 disconnect_there_over_${device}__ends_both with on_device $device then both_ways disconnect_there"
+        "60 peer_killed_over_${device}__ends_once with on_device $device then both_ways killed_there"
+        "60 process_killed_over_${device}__ends_peer with on_device $device then both_ways killed_here"
+        "240 five_hundred_rounds_over_${device}__leave_nothing with on_device $device then rounds"
+    )
+done
+tests+=(
+    "90 sends_from_software__arrive with soft_to_verbs then both_ways sends"
+    "90 writes_and_reads_from_software__are_served with soft_to_verbs then both_ways transfers"
+    "60 disconnect_by_software__ends_both with soft_to_verbs then both_ways disconnect_here"
+    "60 disconnect_by_verbs__ends_both with soft_to_verbs then both_ways disconnect_there"
+    "60 verbs_process_killed__ends_software with soft_to_verbs then both_ways killed_there"
+    "60 software_process_killed__ends_verbs with soft_to_verbs then both_ways killed_here"
+    "120 link_down_in_mid_transfer__breaks_once with on_device siw then link_down"
+    "90 no_receive_at_the_peer__ends_with_receiver_not_ready with on_device rxe then rnr_exhausted"
+    "60 little_memory_may_be_locked__is_said memlock"
+    "60 no_permission_on_the_device__is_said no_permission"
+)
+
+rping_server() { # device
+    local line server address=${!1}
+    coproc FI_DAT_TRANSPORT=verbs "$vm/rping_peer" server $address 10 20000
+    server=$!
+    read -r -u "${COPROC[0]}" line || return 1
+    rping -c -a $address -p "${line#port }" -C 10 -S 20000 -V && wait "$server"
+}
+
+rping_client() { # device
+    local server address=${!1}
+    rping -s -a $address -p 7174 -C 10 -S 20000 &
+    server=$!
+    until_listening rping
+    FI_DAT_TRANSPORT=verbs "$vm/rping_peer" client $address $address 7174 10 20000 && wait "$server"
+}
+
+# A refusal by either side, with private data; afterwards they may connect.
+rejects() {
+    local size
+    start_peers
+    expect b 'ok *' listen
+    port=${answer#ok }
+    for size in 0 1 100; do
+        expect a ok connect $b_at "$port" 10
+        expect b "$(shows connreq 10)" event
+        expect b ok reject $size
+        expect a "$(shows 'error 111' $size)" event # FI_ECONNREFUSED
+        expect a ok reset
+    done
+    expect a 'ok *' listen
+    port=${answer#ok }
+    for size in 0 1 100; do
+        expect b ok connect $a_at "$port" 10
+        expect a "$(shows connreq 10)" event
+        expect a ok reject $size
+        expect b "$(shows rejected $size)" event
+    done
+    join_again b 1 a 2 $a_at
+}
+
+# On RoCE the write itself fails; on iWARP it is complete when TCP has it, and fails later.
+bad_write() {
+    expect a ok recv 2 100
+    expect b ok recv 2 100
+    expect a ok write 100 4096 12345
+    expect a 'shutdown 2 *' event
+    expect a 'results * 2 *' finish
+    expect b "$gone" event
+    expect b 'results 0 2 0' finish
+    expect a ok quiet
+}
+
+long_message() {
+    expect a ok recv 2 100
+    expect b ok send 1 101
+    expect a 'shutdown 2 *' event
+    expect a 'results 0 1 1' finish # DTO-9
+    expect b "$gone" event
+    expect b 'results *' finish
+    expect a ok quiet
+}
+
+# siw ends its connections when its interface goes down.
+link_down() {
+    start_peers
+    join a 20 b 30 $b_at
+    expect a ok recv 2 100
+    expect b ok recv 100 1000000
+    expect a ok send 100 1000000
+    expect b ok first
+    ip link set s0 down
+    expect a 'shutdown [12] *' event
+    expect a 'results *' finish
+    expect a ok quiet
+    stop_both
+    ip link set s0 up
+    ip addr replace 2001:db8::1/64 dev s0 nodad
+    start_peers
+    join a 20 b 30 $b_at
+    sends
+}
+
+# The other side allows one retry for want of a receive: U-9.
+rnr_exhausted() {
+    start_peers
+    expect b ok retries 1 1
+    join b 20 a 30 $a_at
+    expect a ok send 2 100
+    expect a 'shutdown 2 *' event
+    expect a 'results 0 1 1' finish
+    expect a ok quiet
+}
+
+descriptors_of() { find "/proc/$1/fd" -mindepth 1 | wc -l; }
+memory_of() { sed -n 's/^VmRSS:[^0-9]*\([0-9]*\).*/\1/p' "/proc/$1/status"; }
+
+# Connections of one endpoint, with a reset after each.
+some_rounds() { # count
+    tell b serve "$1"
+    expect a ok rounds "$1" $b_at "$port"
+    listen_for b
+    [ "$answer" = ok ] || die "b answered '$answer'"
+}
+
+rounds() {
+    local process descriptors memory
+    limit=200
+    start_peers
+    expect b 'ok *' listen
+    port=${answer#ok }
+    process=${pid[a]}
+    some_rounds 100
+    descriptors=$(descriptors_of "$process")
+    memory=$(memory_of "$process")
+    some_rounds 400
+    echo "descriptors: $descriptors, then $(descriptors_of "$process")"
+    echo "memory: $memory KiB, then $(memory_of "$process") KiB"
+    [ "$(descriptors_of "$process")" -le "$descriptors" ] &&
+        [ "$(memory_of "$process")" -le $((memory + 512)) ]
+}
+
+# Runs the peer as another user. Its messages are in $pipes/messages.
+as_nobody() { # limit-of-locked-bytes
+    command_a=(prlimit "--memlock=$1" setpriv --reuid 65534 --regid 65534 --clear-groups
+        env FI_DAT_TRANSPORT=verbs FI_LOG_LEVEL=warn
+        bash -c 'exec "$@" 2>"$0"' "$pipes/messages" "$peer" $siw)
+    chmod 755 "$pipes"
+    : >"$pipes/messages"
+    chmod 666 "$pipes/messages"
+}
+
+memlock() {
+    on_device siw
+    as_nobody 65536
+    chmod 666 /dev/infiniband/*
+    start_peers
+    tell a region 4000000
+    listen_for a || true
+    chmod 600 /dev/infiniband/uverbs*
+    cat "$pipes/messages"
+    grep -q 'limited to 64 KiB: ulimit -l' "$pipes/messages"
+}
+
+no_permission() {
+    on_device siw
+    as_nobody unlimited
+    chmod 600 /dev/infiniband/uverbs*
+    start a "${command_a[@]}"
+    tell a listen
+    listen_for a || true
+    cat "$pipes/messages"
+    grep -q '/dev/infiniband.*chmod\|/dev/infiniband.*ermission' "$pipes/messages"
+}
