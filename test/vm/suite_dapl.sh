@@ -6,10 +6,12 @@
 # in a network namespace without RDMA device.
 
 tests=(
-    "200 dtest_here__is_served_by_the_genuine_library across s0 s1 $siw"
-    "200 dtest_here__serves_the_genuine_library across s1 s0 $soft"
+    "300 dtest_here__is_served_by_the_genuine_library across s0 s1 $siw"
+    "300 dtest_here__serves_the_genuine_library across s1 s0 $soft"
 )
 
+# Both sides of dtest read at once what the other's read writes to. siw sends it without a
+# copy, so it may change behind its CRC, and the connection break: none is asked for here.
 across() { # server-device client-device server-address
-    DAT_PROGRAM_LIMIT=60 bash "$DAT_SRCDIR/test/shim/programs.sh" across soft "$@"
+    FI_DAT_CRC=off DAT_PROGRAM_LIMIT=100 bash "$DAT_SRCDIR/test/shim/programs.sh" across soft "$@"
 }
