@@ -75,6 +75,9 @@ Info offer_of(const std::string& device) {
         // A write with immediate data takes a receive, as on InfiniBand.
         info->mode |= FI_RX_CQ_DATA;
         info->rx_attr->mode |= FI_RX_CQ_DATA;
+        // Of fi_send() and fi_recv(), which say no flags; as kRequestFlags has it (U-61).
+        info->tx_attr->op_flags = FI_TRANSMIT_COMPLETE | FI_COMPLETION;
+        info->rx_attr->op_flags = FI_COMPLETION;
     }
     return info;
 }

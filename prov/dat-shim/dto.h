@@ -25,26 +25,32 @@ class DtoRing;
 class Srq;
 
 struct Slot {
-    Object* owner; // endpoint; of a shared receive: nullptr
+    Object* owner; // endpoint, as long as the ring is; of a shared receive: nullptr
     union {
         DtoRing* ring;
         Srq* srq; // of a shared receive
     };
     std::uint64_t cookie;
-    void* rmr; // handle, of a bind
-    std::uint32_t sequence;
+    void* rmr;            // handle, of a bind
+    std::uint32_t behind; // sequence of the next one
     Operation operation;
-    bool suppressed; // a success is not reported (DTO-21)
+    bool suppressed;     // a success is not reported (DTO-21)
+    bool plain;          // of the endpoint alone, neither a bind nor an extension
+    std::uint8_t unused; // written with the others, as one word
 };
 
 // DTO-5: outstanding is what was posted and not dequeued.
 class DtoRing {
   public:
     // Throws std::bad_alloc. Only while nothing is outstanding, or to more.
-    void resize(std::uint32_t limit) {
+    void resize(std::uint32_t limit, Object& owner) {
         const std::uint32_t size = std::bit_ceil(limit > 0 ? limit : 1);
         if (size > size_) {
             auto slots = std::make_unique<Slot[]>(size);
+            for (std::uint32_t s = 0; s < size; ++s) {
+                slots[s].owner = &owner;
+                slots[s].ring = this;
+            }
             for (std::uint32_t s = tail(); s != head_; ++s) {
                 slots[s & (size - 1)] = slots_[s & (size_ - 1)];
             }
@@ -53,17 +59,18 @@ class DtoRing {
             }
             slots_ = std::move(slots);
             size_ = size;
+            mask_ = size - 1;
         }
         limit_ = limit;
     }
     bool full() const { return head_ - tail() >= limit_; }
     std::uint32_t outstanding() const { return head_ - tail(); }
     std::uint32_t posted() const { return head_; }
-    Slot& next() { return slots_[head_ & (size_ - 1)]; }
+    Slot& next() { return slots_[head_ & mask_]; }
     std::uint32_t sequence() const { return head_; }
     void advance() { ++head_; }
-    // All up to this one have been dequeued. Any thread that dequeues.
-    void reaped(std::uint32_t sequence) { tail_.store(sequence + 1, std::memory_order_release); }
+    // All before that one have been dequeued. Any thread that dequeues.
+    void reaped(std::uint32_t behind) { tail_.store(behind, std::memory_order_release); }
     // Of what was posted all but the last `left` has succeeded: suppressed ones at the
     // beginning are free, up to one that waits to be dequeued.
     void release_suppressed(std::uint32_t left) {
@@ -82,6 +89,7 @@ class DtoRing {
     std::unique_ptr<Slot[]> slots_;
     std::vector<std::unique_ptr<Slot[]>> spare_;
     std::uint32_t size_ = 0; // a power of two
+    std::uint32_t mask_ = 0; // size_ - 1
     std::uint32_t limit_ = 0;
     std::uint32_t head_ = 0;             // who posts, alone
     std::atomic<std::uint32_t> tail_{0}; // who dequeues
@@ -97,23 +105,20 @@ inline std::uint8_t notice_of(std::uint64_t flags, std::uint32_t status) {
 }
 
 // A completion becomes an event, and its slot is free. `status`: DAT's, 0 for success.
-void complete_rare(const fi_cq_data_entry& entry, std::uint32_t status, Event& event);
+void complete(const fi_cq_data_entry& entry, std::uint32_t status, Event& event);
 
-inline void complete(const fi_cq_data_entry& entry, std::uint32_t status, Event& event) {
+// The same of a success that is an event of Number::dto_completion as most are: not of a
+// shared queue, of a bind, with invalidate or immediate data. False for any other, with which
+// nothing is done.
+inline bool complete_plain(const fi_cq_data_entry& entry, Event::Dto& dto) {
     const Slot& slot = *static_cast<const Slot*>(entry.op_context);
-    if (!slot.owner || slot.operation == Operation::bind ||
-        (entry.flags & (FI_DAT_INVALIDATE | FI_REMOTE_CQ_DATA)) != 0) [[unlikely]] {
-        complete_rare(entry, status, event);
-        return;
+    if (!slot.plain || (entry.flags & (FI_DAT_INVALIDATE | FI_REMOTE_CQ_DATA)) != 0) [[unlikely]] {
+        return false;
     }
-    event.number =
-        slot.operation < Operation::write_immediate ? Number::dto_completion : Number::ib_dto;
-    event.notice = notice_of(entry.flags, status);
-    event.subject = slot.owner;
-    event.dto = {
-        slot.owner->handle(), slot.cookie, status, static_cast<std::uint32_t>(entry.len), 0, 0,
-        slot.operation};
-    slot.ring->reaped(slot.sequence);
+    dto = {slot.owner->handle(), slot.cookie, 0, static_cast<std::uint32_t>(entry.len), 0, 0,
+           slot.operation};
+    slot.ring->reaped(slot.behind);
+    return true;
 }
 
 } // namespace dat::shim

@@ -193,8 +193,8 @@ Return Ep::attach() {
     if (const int rc = ops_->modify(ep_, &attr)) {
         return undo(rc == -FI_EOPBADSTATE ? state_error() : Ia::from_errno(rc));
     }
-    requests_.resize(static_cast<std::uint32_t>(attributes_.max_request_dtos));
-    receives_.resize(static_cast<std::uint32_t>(attributes_.max_recv_dtos));
+    requests_.resize(static_cast<std::uint32_t>(attributes_.max_request_dtos), *this);
+    receives_.resize(static_cast<std::uint32_t>(attributes_.max_recv_dtos), *this);
     fi_enable(ep_); // without any event queue it refuses, and posts with it
 
     const bool quiet_requests = (attributes_.request_flags & completion::kUnsignalled) != 0;
@@ -203,6 +203,8 @@ Return Ep::attach() {
     send_flags_ = rma_flags_;
     recv_flags_ =
         (attributes_.recv_flags & completion::kUnsignalled) != 0 ? completion::kUnsignalled : 0;
+    plain_sends_ = attributes_.max_request_iov >= 1 ? 1 : kNonePlain;
+    plain_receives_ = attributes_.max_recv_iov >= 1 && !parts_.srq ? 1 : kNonePlain;
     return kSuccess;
 }
 

@@ -18,6 +18,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <sys/socket.h>
@@ -75,6 +76,7 @@ inline constexpr std::uint64_t kAll = 0x7fffffff;
 class Ep final : public Object {
   public:
     static constexpr Kind kKind = Kind::ep;
+    static constexpr std::int32_t kNonePlain = std::numeric_limits<std::int32_t>::min();
     static constexpr std::size_t kMaxPrivateData = 508; // U-63
 
     struct Parts {
@@ -129,9 +131,7 @@ class Ep final : public Object {
     // Posts (DTO-1..DTO-28)
     template <class Triplet>
     Return post_send(std::int32_t count, const Triplet* iov, std::uint64_t cookie,
-                     std::uint32_t flags) {
-        return post_message(count, iov, cookie, flags, 0, 0);
-    }
+                     std::uint32_t flags);
     template <class Triplet>
     Return post_send_invalidate(std::int32_t count, const Triplet* iov, std::uint64_t cookie,
                                 std::uint32_t flags, std::uint32_t key) {
@@ -186,18 +186,50 @@ class Ep final : public Object {
                 return nullptr;
             }
         }
+        return &fill(ring, operation, cookie, flags);
+    }
+    Slot& fill(DtoRing& ring, Operation operation, std::uint64_t cookie, std::uint32_t flags) {
         Slot& slot = ring.next();
-        slot.owner = this;
-        slot.ring = &ring;
         slot.cookie = cookie;
-        slot.sequence = ring.sequence();
+        slot.behind = ring.sequence() + 1;
         slot.operation = operation;
         slot.suppressed = (flags & completion::kSuppress) != 0;
-        return &slot;
+        slot.plain = operation <= Operation::receive;
+        slot.unused = 0;
+        return slot;
+    }
+    // One segment, no flags, a slot free, nothing wrong: such a post goes straight to the
+    // provider. `plain_count`: plain_sends_, plain_receives_.
+    template <class Triplet>
+    bool is_plain(std::int32_t count, const Triplet* iov, std::uint32_t flags,
+                  std::int32_t plain_count, const DtoRing& ring, std::uint32_t need,
+                  iovec& memory) const {
+        if (count != plain_count || flags != 0) [[unlikely]] {
+            return false;
+        }
+        if (!iov || iov->segment_length == 0 || ring.full()) [[unlikely]] {
+            return false;
+        }
+        return check_segment(lmrs_, parts_.pz, need, *iov, memory) == kSuccess;
+    }
+    Return posted(DtoRing& ring, ssize_t rc) const {
+        if (rc != 0) [[unlikely]] {
+            return post_failed(rc);
+        }
+        ring.advance();
+        return kSuccess;
     }
     template <class Triplet>
     Return gather(std::int32_t count, std::int32_t limit, const Triplet* iov, std::uint32_t need,
                   iovec* out, std::size_t& used, std::uint64_t& total) const;
+    template <class Triplet>
+    [[gnu::noinline]] Return post_any_recv(std::int32_t count, const Triplet* iov,
+                                           std::uint64_t cookie, std::uint32_t flags);
+    template <class Triplet>
+    [[gnu::noinline]] Return post_any_send(std::int32_t count, const Triplet* iov,
+                                           std::uint64_t cookie, std::uint32_t flags) {
+        return post_message(count, iov, cookie, flags, 0, 0);
+    }
     template <class Triplet>
     Return post_message(std::int32_t count, const Triplet* iov, std::uint64_t cookie,
                         std::uint32_t flags, std::uint64_t extra, std::uint32_t key);
@@ -210,6 +242,8 @@ class Ep final : public Object {
     std::uint32_t send_flags_ = 0; // which per-post flags are allowed (DTO-26)
     std::uint32_t rma_flags_ = 0;
     std::uint32_t recv_flags_ = 0;
+    std::int32_t plain_sends_ = kNonePlain;    // the number of segments of a plain post: 1, or
+    std::int32_t plain_receives_ = kNonePlain; // none is plain
     DtoRing requests_;
     DtoRing receives_;
     bool active_ = false;

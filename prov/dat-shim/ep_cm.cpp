@@ -284,15 +284,14 @@ Number Ep::failure() const {
     }
 }
 
-// Of a shared queue, of a bind, with invalidate or immediate data.
-void complete_rare(const fi_cq_data_entry& entry, std::uint32_t status, Event& event) {
+void complete(const fi_cq_data_entry& entry, std::uint32_t status, Event& event) {
     const Slot& slot = *static_cast<const Slot*>(entry.op_context);
     event.notice = notice_of(entry.flags, status);
     event.subject = slot.owner;
     if (slot.operation == Operation::bind) {
         event.number = Number::rmr_bind_completion;
         event.bind = {slot.rmr, slot.cookie, status};
-        slot.ring->reaped(slot.sequence);
+        slot.ring->reaped(slot.behind);
         return;
     }
     const Object* const ep = slot.owner ? slot.owner : static_cast<Ep*>(entry.buf);
@@ -312,7 +311,7 @@ void complete_rare(const fi_cq_data_entry& entry, std::uint32_t status, Event& e
         }
     }
     if (slot.owner) {
-        slot.ring->reaped(slot.sequence);
+        slot.ring->reaped(slot.behind);
     } else {
         slot.srq->release(const_cast<Slot&>(slot));
     }

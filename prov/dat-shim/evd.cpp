@@ -135,7 +135,7 @@ Return Evd::set_cno(Cno* cno) {
             lend(-1); // it was the former CNO's
         }
         wake_.drop();
-        update_detour();
+        update_direct();
     }
     if (cno == before) {
         return kSuccess;
@@ -322,14 +322,14 @@ void Evd::append(EventQueue& from) {
     }
 }
 
-void Evd::update_detour() {
-    detour_.store(!cq_ || !sources_.empty() || !fifo_.empty() || waiting_ || aborted_ ||
-                      (cno_ && cno_->has_descriptor()),
-                  std::memory_order_release);
+void Evd::update_direct() {
+    const bool detour = !sources_.empty() || !fifo_.empty() || waiting_ || aborted_ ||
+                        (cno_ && cno_->has_descriptor());
+    direct_.store(detour ? nullptr : cq_, std::memory_order_release);
 }
 
 void Evd::after_change() {
-    update_detour();
+    update_direct();
     if (waiting_) {
         if (!fifo_.empty()) { // somebody else fetched it
             wake_sleeper();

@@ -46,18 +46,27 @@ class Evd final : public Object {
     std::uint32_t state(); // bits of DAT_EVD_STATE
     Cno* cno();
 
-    // EVD-21. Any thread.
-    Return dequeue(Event& event) {
-        if (detour_.load(std::memory_order_acquire)) {
+    // EVD-21. Any thread. The next event is in `plain` (complete_plain()), or there is none, or
+    // dequeue_other() is to be asked for it: `entry` is another completion, or it comes from
+    // elsewhere.
+    enum class Next { plain, none, completion, elsewhere };
+    Next dequeue(fi_cq_data_entry& entry, Event::Dto& plain) {
+        fid_cq* const cq = direct_.load(std::memory_order_acquire);
+        if (!cq) [[unlikely]] {
+            return Next::elsewhere;
+        }
+        const ssize_t got = fi_cq_read(cq, &entry, 1);
+        if (got == 1) [[likely]] {
+            return complete_plain(entry, plain) ? Next::plain : Next::completion;
+        }
+        return got == -FI_EAGAIN ? Next::none : Next::elsewhere;
+    }
+    Return dequeue_other(Next next, const fi_cq_data_entry& entry, Event& event) {
+        if (next == Next::elsewhere) {
             return dequeue_slow(event);
         }
-        fi_cq_data_entry entry;
-        const ssize_t got = fi_cq_read(cq_, &entry, 1);
-        if (got == 1) [[likely]] {
-            complete(entry, 0, event);
-            return kSuccess;
-        }
-        return got == -FI_EAGAIN ? fail(Type::queue_empty) : dequeue_slow(event);
+        complete(entry, 0, event);
+        return kSuccess;
     }
     // EVD-10..EVD-20. `timeout_us`: kForever for none. `more`: EVD-16.
     Return wait(std::uint32_t timeout_us, std::int32_t threshold, Event& event, std::int32_t& more);
@@ -124,14 +133,14 @@ class Evd final : public Object {
     void append(EventQueue& from);
     void new_queue(std::unique_lock<std::mutex>& lock);
     void count_in(const Event& event);
-    void update_detour();
+    void update_direct();
     void after_change(); // events came or went
     void wake_sleeper() const;
 
     const std::uint32_t streams_;
     std::atomic<std::int32_t> length_;
-    // False: dequeue() may read cq_ without the lock.
-    std::atomic<bool> detour_{true};
+    // cq_, if dequeue() may read it without the lock.
+    std::atomic<fid_cq*> direct_{nullptr};
     fid_cq* cq_ = nullptr; // set once
 
     std::mutex mutex_; // what follows

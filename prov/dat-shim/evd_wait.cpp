@@ -104,7 +104,7 @@ Return Evd::wait_locked(std::unique_lock<std::mutex>& lock, std::uint32_t timeou
     while (!deadline.passed()) {
         waiting_ = true;
         sleeper_ = wake.get();
-        detour_.store(true, std::memory_order_release);
+        direct_.store(nullptr, std::memory_order_release);
         watched.assign(1, {fd, POLLIN, 0});
         add_descriptors(watched);
         if (lend(fd)) {
@@ -170,7 +170,7 @@ void Evd::abort_waiters() {
         {
             const std::lock_guard lock(mutex_);
             aborted_ = true;
-            update_detour();
+            update_direct();
             if (inside_ == 0) {
                 return;
             }

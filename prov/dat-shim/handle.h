@@ -8,6 +8,7 @@
 #ifndef DAT_SHIM_HANDLE_H
 #define DAT_SHIM_HANDLE_H
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -29,17 +30,21 @@ struct Shell {
 struct Arena {
     static constexpr std::size_t kSpan = std::size_t{1} << 28; // bytes of address space
     // Before there is an arena no value of a pointer is within the span.
-    static inline std::uintptr_t base = 0 - kSpan;
+    [[gnu::visibility("hidden")]] static inline std::uintptr_t base = 0 - kSpan;
 };
+
+// Whether it is the address of a shell, which may be free. Any thread.
+inline bool is_in_arena(void* handle) {
+    static_assert(std::has_single_bit(sizeof(Shell)));
+    const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(handle) - Arena::base;
+    // Turned so, what is not aligned is far outside the span.
+    return std::rotr(offset, std::countr_zero(sizeof(Shell))) < Arena::kSpan / sizeof(Shell);
+}
 
 // nullptr: no handle of an object that exists. Any thread.
 inline Shell* shell_of(void* handle) {
-    const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(handle) - Arena::base;
-    if (offset >= Arena::kSpan || offset % sizeof(Shell) != 0) [[unlikely]] {
-        return nullptr;
-    }
     Shell* shell = static_cast<Shell*>(handle);
-    return shell->kind == Kind::none ? nullptr : shell;
+    return is_in_arena(handle) && shell->kind != Kind::none ? shell : nullptr;
 }
 
 // A free shell; throws std::bad_alloc. The one that has been free for longest is taken, and

@@ -54,7 +54,11 @@ std::uint32_t LmrTable::add(const Entry& what) {
     } else if (used_ + 1 < kChunks * kChunk) {
         place = {++used_, 1}; // index 0 is never used: a context of 0 is none
         if (used_ % kChunk == 0 || used_ == 1) {
-            chunks_[used_ / kChunk].store(new Entry[kChunk], std::memory_order_release);
+            auto* const chunk = new Entry[kChunk];
+            if (used_ == 1) { // index 0: no context is like it, nor is that of another index
+                chunk->context = ~std::uint32_t{0};
+            }
+            chunks_[used_ / kChunk].store(chunk, std::memory_order_release);
         }
     } else if (!free_.empty()) {
         place = free_.front();
@@ -67,7 +71,7 @@ std::uint32_t LmrTable::add(const Entry& what) {
     entry.privileges = what.privileges;
     entry.pz = what.pz;
     entry.first = what.first;
-    entry.last = what.last;
+    entry.length = what.length;
     entry.shift = what.shift;
     entry.lmr = what.lmr;
     entry.context.store(context, std::memory_order_release);
@@ -176,7 +180,7 @@ Return Lmr::open() {
     entry.pz = asked.pz;
     const auto address = reinterpret_cast<std::uintptr_t>(asked.address);
     entry.first = asked.zero_based ? 0 : address;
-    entry.last = entry.first + asked.length;
+    entry.length = asked.length;
     entry.shift = asked.zero_based ? address : 0;
     entry.lmr = this;
     lmr_context_ = ia().lmrs().add(entry);

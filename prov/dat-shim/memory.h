@@ -83,12 +83,12 @@ class Lmr final : public Object {
 // written while nobody may know its context, except who uses a context after dat_lmr_free.
 class LmrTable {
   public:
-    struct Entry {
+    struct alignas(64) Entry {
         std::atomic<std::uint32_t> context{0}; // 0: free
         std::uint32_t privileges = 0;
         const Pz* pz = nullptr;
         std::uint64_t first = 0; // as the Consumer names it
-        std::uint64_t last = 0;  // behind the end
+        std::uint64_t length = 0;
         std::uint64_t shift = 0; // to the virtual address
         Lmr* lmr = nullptr;
     };
@@ -104,8 +104,7 @@ class LmrTable {
             return nullptr;
         }
         const Entry* entry = chunk + index % kChunk;
-        return entry->context.load(std::memory_order_relaxed) == context && context != 0 ? entry
-                                                                                         : nullptr;
+        return entry->context.load(std::memory_order_relaxed) == context ? entry : nullptr;
     }
 
   private:
@@ -140,7 +139,9 @@ inline Return check_segment(const LmrTable& table, const Pz* pz, std::uint32_t n
     }
     const std::uint64_t first = segment.virtual_address;
     const std::uint64_t length = segment.segment_length;
-    if (first < entry->first || first > entry->last || length > entry->last - first) [[unlikely]] {
+    std::uint64_t rest; // of the region; what begins before it begins far behind its end
+    if (__builtin_sub_overflow(entry->length, first - entry->first, &rest) || length > rest)
+        [[unlikely]] {
         return bad_argument(3);
     }
     out = {reinterpret_cast<void*>(first + entry->shift), length};

@@ -55,8 +55,15 @@ class Object {
 
 // The object behind a handle, nullptr if it is none of that class.
 template <class T> T* find(void* handle) {
-    Shell* shell = shell_of(handle);
-    return shell && shell->kind == T::kKind ? static_cast<T*>(shell->object) : nullptr;
+    Shell* shell = static_cast<Shell*>(handle);
+    if (!is_in_arena(handle) || shell->kind != T::kKind) [[unlikely]] {
+        return nullptr;
+    }
+    T* const object = static_cast<T*>(shell->object);
+    if (!object) { // no shell that has a kind is without one
+        __builtin_unreachable();
+    }
+    return object;
 }
 
 // HND-1: any object; not an IA by its number.

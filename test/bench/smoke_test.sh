@@ -7,4 +7,7 @@ set -u
 build=${DAT_BUILDDIR:-.}
 export FI_PROVIDER_PATH=$build/.libs
 
-"$build/test/bench/bench" --smoke
+"$build/test/bench/bench" --smoke || exit 1
+export DAT_OVERRIDE=/nonexistent
+"$build/test/bench/dat_calls" messages 4 20 || exit 1
+"$build/test/bench/dat_calls" empty 1 20

@@ -73,19 +73,26 @@ inline bool read_private_data(DAT_COUNT size, const void* data, std::span<const 
 // EVD-40, into the layout of this version.
 void translate_rare(const Event& event, DAT_EVENT& out);
 
-inline void translate(const Event& event, DAT_EVD_HANDLE evd, DAT_EVENT& out) {
-    out.event_number = static_cast<DAT_EVENT_NUMBER>(event.number);
+// One of Number::dto_completion.
+inline void translate_plain(const Event::Dto& dto, DAT_EVD_HANDLE evd, DAT_EVENT& out) {
+    out.event_number = DAT_DTO_COMPLETION_EVENT;
     out.evd_handle = evd;
-    if (event.number != Number::dto_completion) [[unlikely]] {
-        translate_rare(event, out);
+    DAT_DTO_COMPLETION_EVENT_DATA& data = out.event_data.dto_completion_event_data;
+    data.ep_handle = dto.ep;
+    data.user_cookie.as_64 = dto.cookie;
+    data.status = static_cast<DAT_DTO_COMPLETION_STATUS>(dto.status);
+    data.transfered_length = dto.length;
+    add_own(dto, data);
+}
+
+inline void translate(const Event& event, DAT_EVD_HANDLE evd, DAT_EVENT& out) {
+    if (event.number == Number::dto_completion) [[likely]] {
+        translate_plain(event.dto, evd, out);
         return;
     }
-    DAT_DTO_COMPLETION_EVENT_DATA& dto = out.event_data.dto_completion_event_data;
-    dto.ep_handle = event.dto.ep;
-    dto.user_cookie.as_64 = event.dto.cookie;
-    dto.status = static_cast<DAT_DTO_COMPLETION_STATUS>(event.dto.status);
-    dto.transfered_length = event.dto.length;
-    add_own(event.dto, dto);
+    out.event_number = static_cast<DAT_EVENT_NUMBER>(event.number);
+    out.evd_handle = evd;
+    translate_rare(event, out);
 }
 
 // IA-2: fills in what the Consumer says of the asynchronous EVD.

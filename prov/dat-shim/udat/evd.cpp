@@ -71,6 +71,18 @@ bool find_cno(DAT_CNO_HANDLE handle, Cno*& cno) {
     return cno || !handle;
 }
 
+// dat_evd_dequeue() of what Evd::dequeue() does not do.
+[[gnu::noinline]] Return dequeue_other(Evd& evd, Evd::Next next, const fi_cq_data_entry& entry,
+                                       DAT_EVENT& event) {
+    Event got;
+    const Return rc = evd.dequeue_other(next, entry, got);
+    if (rc == kSuccess) {
+        translate(got, evd.handle(), event);
+        return kSuccess;
+    }
+    return type_of(rc) == Type::queue_empty ? kQueueEmpty : rc;
+}
+
 Cno::Agent agent_of(const DAT_OS_WAIT_PROXY_AGENT& agent) {
     return {agent.instance_data, agent.proxy_agent_func};
 }
@@ -212,13 +224,14 @@ DAT_RETURN dat_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT* event) {
         if (!event) [[unlikely]] {
             return bad_argument(2);
         }
-        Event got;
-        const Return rc = evd->dequeue(got);
-        if (rc == kSuccess) {
-            translate(got, evd_handle, *event);
+        fi_cq_data_entry entry;
+        Event::Dto plain;
+        const Evd::Next next = evd->dequeue(entry, plain);
+        if (next == Evd::Next::plain) [[likely]] {
+            translate_plain(plain, evd->handle(), *event);
             return kSuccess;
         }
-        return type_of(rc) == Type::queue_empty ? kQueueEmpty : rc;
+        return next == Evd::Next::none ? kQueueEmpty : dequeue_other(*evd, next, entry, *event);
     });
 }
 
