@@ -13,7 +13,7 @@
 //   accept N             ok           the request that `event` has shown
 //   reject N             ok
 //   rounds COUNT HOST PORT    ok      so many connections, each ended here when a message
-//                                     of 1 byte has come, and reset
+//                                     of 1 byte was sent and one has come, and reset
 //   event                the next event: connreq N | connected N |
 //                        shutdown END REASON | error ERR N
 //   quiet                ok           if no event is waiting after a while
@@ -154,6 +154,10 @@ void Peer::rounds(int count, const Bytes& to) {
         const Op& arrived = endpoint_->recv(byte.data(), byte.size());
         DAT_MUST(endpoint_->connect(to, pattern(4)));
         wait_event(side_, FI_CONNECTED);
+        const Bytes first = pattern(1);
+        const Op& sent = endpoint_->send(first.data(), first.size());
+        wait_op(sent);
+        DAT_REQUIRE(sent.ok(), "not sent");
         wait_op(arrived);
         DAT_REQUIRE(arrived.ok(), "no message");
         DAT_MUST(endpoint_->disconnect(FI_DAT_GRACEFUL));
