@@ -8,8 +8,8 @@
 //   rping_peer server ADDRESS COUNT SIZE        prints `port N` when it listens
 //   rping_peer client FROM TO PORT COUNT SIZE   tries until somebody listens there
 //
-// COUNT rounds with SIZE bytes, then the client disconnects. Exit status 0 if all
-// went well.
+// COUNT rounds with SIZE bytes, then the client disconnects; over an RDMA device where
+// FI_DAT_TRANSPORT=verbs. Exit status 0 if all went well.
 #include "../transport/fixture.h"
 
 #include <netinet/in.h>
@@ -167,7 +167,9 @@ int main(int argc, char** argv) {
         return 2;
     }
     const int family = std::strchr(argv[2], ':') ? AF_INET6 : AF_INET;
-    const Transport transport{"rping", false, family, argv[2], FI_PROGRESS_AUTO};
+    const char* kind = std::getenv("FI_DAT_TRANSPORT");
+    const bool device = kind && std::strcmp(kind, "verbs") == 0;
+    const Transport transport{"rping", false, family, argv[2], FI_PROGRESS_AUTO, device};
     const int count = std::atoi(argv[argc - 2]);
     const auto size = static_cast<std::size_t>(std::atoi(argv[argc - 1]));
     if (serves)

@@ -20,6 +20,8 @@ namespace dat::verbs {
 namespace {
 
 constexpr char kClass[] = "/sys/class/infiniband";
+constexpr char kVerbsClass[] = "/sys/class/infiniband_verbs";
+constexpr char kFolder[] = "/dev/infiniband/";
 constexpr char kManager[] = "/dev/infiniband/rdma_cm";
 constexpr std::size_t kIwarpData = 252; // an iWARP connection manager counts in one byte
 
@@ -34,7 +36,25 @@ std::string first_device() {
     return {};
 }
 
-bool permitted() { return access(kManager, R_OK | W_OK) == 0; }
+bool may_open(const char* node, int& error) {
+    error = access(node, R_OK | W_OK) == 0 ? 0 : errno;
+    return error == 0;
+}
+
+// The first device file that this process cannot open, and why; empty: there is none.
+std::string forbidden(int& error) {
+    if (!may_open(kManager, error)) {
+        return kManager;
+    }
+    const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(kVerbsClass), closedir);
+    while (const dirent* entry = folder ? readdir(folder.get()) : nullptr) {
+        const std::string node = std::string(kFolder) + entry->d_name;
+        if (std::strncmp(entry->d_name, "uverbs", 6) == 0 && !may_open(node.c_str(), error)) {
+            return node;
+        }
+    }
+    return {};
+}
 
 } // namespace
 
@@ -63,7 +83,8 @@ void describe(ibv_context* context, std::uint8_t port, Device& device) {
 }
 
 std::optional<Device> device_at(const SocketAddress& address) {
-    if (address.loopback() || first_device().empty() || !permitted()) {
+    int error = 0;
+    if (address.loopback() || first_device().empty() || !may_open(kManager, error)) {
         return std::nullopt;
     }
     const std::unique_ptr<rdma_event_channel, void (*)(rdma_event_channel*)> channel(
@@ -86,29 +107,32 @@ std::optional<Device> device_at(const SocketAddress& address) {
 void log_unusable() {
     static std::atomic<bool> told{false};
     const std::string first = first_device();
-    if (first.empty() || permitted() || told.exchange(true)) {
+    if (first.empty()) {
         return;
     }
-    const int error = errno;
+    int error = 0;
+    const std::string node = forbidden(error);
+    if (node.empty() || told.exchange(true)) {
+        return;
+    }
     if (error == ENOENT) {
-        DAT_WARN(core,
-                 "the RDMA device %s cannot be used: there is no %s; as root: modprobe "
-                 "rdma_ucm",
-                 first.c_str(), kManager);
+        DAT_WARN(core, "RDMA devices (%s) cannot be used: there is no %s; as root: modprobe %s",
+                 first.c_str(), node.c_str(), node == kManager ? "rdma_ucm" : "ib_uverbs");
     } else {
         DAT_WARN(core,
-                 "the RDMA device %s cannot be used: %s: %s; as root: chmod 0666 %s "
+                 "RDMA devices (%s) cannot be used: %s: %s; as root: chmod 0666 %s "
                  "/dev/infiniband/uverbs*",
-                 first.c_str(), kManager, std::strerror(error), kManager);
+                 first.c_str(), node.c_str(), std::strerror(error), kManager);
     }
 }
 
 void log_no_address() {
     const std::string first = first_device();
+    int error = 0;
     if (first.empty()) {
         DAT_WARN(core, "FI_DAT_TRANSPORT=verbs: this host has no RDMA device (%s is empty)",
                  kClass);
-    } else if (permitted()) {
+    } else if (forbidden(error).empty()) { // else that has been said
         DAT_WARN(core,
                  "the RDMA device %s has no fitting IP address: give its network interface "
                  "one (ip addr add ADDRESS/PREFIX dev INTERFACE), and let it be up",

@@ -46,7 +46,8 @@ bool is_device_name(std::string_view name);
 // Some system calls; nothing but a look at a folder where the host has no device.
 std::optional<Device> device_at(const SocketAddress& address);
 
-// Logs why devices that this host has cannot be used: no permission. Once a process.
+// Logs why devices that this host has cannot be used: no permission, or no file to open. Once a
+// process.
 void log_unusable();
 // The device has no address by which rdma_cm could find it: for a program that asked for
 // verbs and got none.

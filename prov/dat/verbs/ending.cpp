@@ -164,7 +164,8 @@ void Link::watch_drain() {
 }
 
 // Everything is complete. On iWARP that says no more than that it has been sent: a read
-// behind it is answered once it is placed.
+// behind it is answered once it is placed. siw may answer more bytes than none, those of
+// what it sent last, and the connection breaks by that; but it has answered.
 void Link::check_drained() {
     const bool all = done_ == endpoint_.core().requests().next();
     const bool by_answer = domain_.device().iwarp && reads_out() > 0;

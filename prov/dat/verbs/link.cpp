@@ -12,6 +12,7 @@
 #include <arpa/inet.h>
 #include <cassert>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <rdma/rdma_cma.h>
 
@@ -126,6 +127,10 @@ bool Link::gather(std::span<const soft::Iov> from, int access, std::uint64_t wr_
             return false;
         }
     }
+    if (count == 0 && domain_.device().iwarp) { // siw takes no receive without one
+        to[0] = {};
+        count = 1;
+    }
     return true;
 }
 
@@ -184,7 +189,7 @@ void Link::transmit(std::uint64_t seq, bool) {
 // Such a request never was on its way: it fails, and the connection with it.
 void Link::post_failed(std::uint64_t seq, int error) {
     DAT_WARN(ep_data, "a request cannot be posted to %s: %s", domain_.device().name.c_str(),
-             std::strerror(error));
+             std::strerror(std::abs(error)));
     end_loan(request_id(seq));
     endpoint_.request_failed(seq, DtoStatus::local_ep, Reason::resources, Parting::clean);
 }
@@ -204,7 +209,7 @@ void Link::post_receives() {
         }
         if (error != 0) [[unlikely]] {
             DAT_WARN(ep_data, "a receive cannot be posted to %s: %s", domain_.device().name.c_str(),
-                     std::strerror(error));
+                     std::strerror(std::abs(error)));
             end_loan(wr.wr_id);
             endpoint_.complete_receive(seq, DtoStatus::local_ep, 0);
             if (started_) {
