@@ -345,6 +345,66 @@ TRANSPORT_TEST(atomic, each_operation__does_what_it_says) {
     cr_assert(word.memory.guards_whole());
 }
 
+// What every transport with atomics has, devices among them; the rest is refused there.
+TRANSPORT_TEST(atomic, of_devices__do_what_they_say) {
+    only_dat();
+    auto pair = Pair::connected(transport, kAtomics, kAtomics);
+    fid_ep* ep = pair->active.get();
+    Word word(pair->far, 40);
+    const Remote at = word.at();
+    std::uint64_t operand = 2;
+    std::uint64_t old = 0;
+    Op& summed = new_op();
+    DAT_MUST(static_cast<int>(fi_fetch_atomic(ep, &operand, 1, nullptr, &old, nullptr, 0,
+                                              at.address, at.key, FI_UINT64, FI_SUM, &summed)));
+    wait_op(summed);
+    cr_assert(summed.ok() && old == 40 && word.get() == 42);
+    Op& read = new_op();
+    DAT_MUST(static_cast<int>(fi_fetch_atomic(ep, nullptr, 1, nullptr, &old, nullptr, 0, at.address,
+                                              at.key, FI_UINT64, FI_ATOMIC_READ, &read)));
+    wait_op(read);
+    cr_assert(read.ok() && old == 42 && word.get() == 42);
+    for (std::uint64_t with : {41U, 42U}) { // does not swap, then does
+        Op& swapped = new_op();
+        operand = 7;
+        DAT_MUST(static_cast<int>(fi_compare_atomic(ep, &operand, 1, nullptr, &with, nullptr, &old,
+                                                    nullptr, 0, at.address, at.key, FI_INT64,
+                                                    FI_CSWAP, &swapped)));
+        wait_op(swapped);
+        cr_assert(swapped.ok() && old == 42);
+        cr_assert_eq(word.get(), with == 42 ? 7 : 42);
+    }
+    // Without a result, and injected.
+    std::vector<Op*> ops;
+    const std::uint64_t one = 1;
+    for (int i = 0; i < 50; ++i) {
+        ops.push_back(&new_op());
+        DAT_MUST(static_cast<int>(post_when_possible([&] {
+            return fi_atomic(ep, &one, 1, nullptr, 0, at.address, at.key, FI_UINT64, FI_SUM,
+                             ops.back());
+        })));
+        DAT_MUST(static_cast<int>(post_when_possible([&] {
+            return fi_inject_atomic(ep, &one, 1, 0, at.address, at.key, FI_UINT64, FI_SUM);
+        })));
+    }
+    wait_ops(ops);
+    wait_until([&] { return word.get() == 107; });
+    cr_assert_eq(word.get(), 107);
+    require_once(ops);
+    cr_assert(word.memory.guards_whole());
+    if (transport.device) {
+        std::size_t count = 0;
+        cr_assert_eq(fi_fetch_atomicvalid(ep, FI_UINT64, FI_BOR, &count), -FI_EOPNOTSUPP);
+        cr_assert_eq(
+            fi_atomic(ep, &one, 1, nullptr, 0, at.address, at.key, FI_UINT64, FI_BOR, nullptr),
+            -FI_EOPNOTSUPP);
+        fi_atomic_attr attr{};
+        cr_assert_eq(
+            fi_query_atomic(pair->near.domain(), FI_UINT64, FI_MSWAP, &attr, FI_COMPARE_ATOMIC),
+            -FI_EOPNOTSUPP);
+    }
+}
+
 // An atomic, a read and a write are answered in order.
 TRANSPORT_TEST(atomic, between_reads_and_writes__keeps_its_place) {
     only_dat();

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #
 # The provider over the devices of the guest, by FI_DAT_TRANSPORT=verbs. The programs of
-# test/transport run there with DAT_TRANSPORT=rxe or siw; none of them is in here yet.
+# test/transport run there with DAT_TRANSPORT=rxe or siw; they are in suite_programs.sh.
 
 tests=(
     "60 ping_between_processes_over_rxe ping $rxe"

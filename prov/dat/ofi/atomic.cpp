@@ -36,11 +36,22 @@ bool offered(Family family, fi_datatype type, fi_op op) {
     }
 }
 
+// A device has InfiniBand's two: add, and swap if equal, of all bits.
+bool offered(Domain& domain, Family family, fi_datatype type, fi_op op) {
+    if (verbs::Domain* device = domain.device();
+        device &&
+        (!device->device().atomics || (op != FI_SUM && op != FI_ATOMIC_READ && op != FI_CSWAP))) {
+        return false;
+    }
+    return offered(family, type, op);
+}
+
 int refuse_atomic(const char* call, fi_datatype type, fi_op op) {
     DAT_WARN(ep_data,
              "%s: datatype = %d, op = %d are not offered; FI_INT64 and FI_UINT64 with FI_SUM, "
              "FI_BOR, FI_BAND, FI_ATOMIC_WRITE, to fetch also FI_ATOMIC_READ, to compare FI_CSWAP "
-             "and FI_MSWAP are",
+             "and FI_MSWAP are; over an RDMA device that has atomics FI_SUM, FI_ATOMIC_READ and "
+             "FI_CSWAP",
              call, static_cast<int>(type), static_cast<int>(op));
     return -FI_EOPNOTSUPP;
 }
@@ -93,7 +104,7 @@ soft::AtomicOperands operands_of(const Asked& asked) {
 }
 
 template <class Path> ssize_t submit_atomic(fid_ep* ep, const Asked& asked) {
-    if (!offered(asked.family, asked.type, asked.op)) {
+    if (!offered(ep_of(ep).domain(), asked.family, asked.type, asked.op)) {
         return refuse_atomic(asked.call, asked.type, asked.op);
     }
     if ((!asked.operand && asked.op != FI_ATOMIC_READ) ||
@@ -230,8 +241,8 @@ template <class Path> struct Atomics {
     static constexpr fi_ops_atomic ops();
 };
 
-template <Family F> int valid(fid_ep*, fi_datatype type, fi_op op, std::size_t* count) {
-    if (!count || !offered(F, type, op)) {
+template <Family F> int valid(fid_ep* ep, fi_datatype type, fi_op op, std::size_t* count) {
+    if (!count || !offered(ep_of(ep).domain(), F, type, op)) {
         return -FI_EOPNOTSUPP;
     }
     *count = 1;
@@ -259,7 +270,7 @@ template <class Path> constexpr fi_ops_atomic Atomics<Path>::ops() {
 
 } // namespace
 
-int query_atomic(fid_domain*, fi_datatype type, fi_op op, fi_atomic_attr* attr,
+int query_atomic(fid_domain* domain, fi_datatype type, fi_op op, fi_atomic_attr* attr,
                  std::uint64_t flags) {
     if (flags != kBase && flags != kFetch && flags != kCompare) {
         DAT_WARN(domain,
@@ -268,7 +279,7 @@ int query_atomic(fid_domain*, fi_datatype type, fi_op op, fi_atomic_attr* attr,
                  static_cast<unsigned long long>(flags));
         return -FI_EINVAL;
     }
-    if (!offered(static_cast<Family>(flags), type, op)) {
+    if (!offered(domain_of(domain), static_cast<Family>(flags), type, op)) {
         return -FI_EOPNOTSUPP; // a question, not a mistake
     }
     attr->count = 1;

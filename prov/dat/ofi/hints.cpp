@@ -325,7 +325,7 @@ const Offering& soft_offering() { return kSoft; }
 
 Offering offering_of(const verbs::Device& device) {
     Offering o = kSoft;
-    o.caps &= ~(FI_MULTI_RECV | FI_RMA_EVENT | FI_ATOMIC);
+    o.caps &= ~(FI_MULTI_RECV | FI_RMA_EVENT | (device.atomics ? 0 : FI_ATOMIC));
     o.tx_op_flags &= ~FI_DELIVERY_COMPLETE;
     o.protocol = device.iwarp ? FI_PROTO_IWARP : FI_PROTO_RDMA_CM_IB_RC;
     o.mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;

@@ -134,6 +134,21 @@ bool Link::gather(std::span<const soft::Iov> from, int access, std::uint64_t wr_
     return true;
 }
 
+namespace {
+
+// FI_ATOMIC over a device has no masks: ofi lets nothing else through.
+void set_atomic(ibv_send_wr& wr, const soft::Request& request, const std::byte* area) {
+    soft::AtomicOperands operands;
+    std::memcpy(&operands, area, sizeof operands);
+    const bool adds = request.op == OpCode::fetch_add;
+    wr.wr.atomic.remote_addr = request.remote_address;
+    wr.wr.atomic.rkey = request.remote_key;
+    wr.wr.atomic.compare_add = adds ? operands.data : operands.compare;
+    wr.wr.atomic.swap = adds ? 0 : operands.data;
+}
+
+} // namespace
+
 void Link::transmit(std::uint64_t seq, bool) {
     const soft::Request& request = endpoint_.request(seq);
     const std::uint64_t wr_id = request_id(seq);
@@ -164,17 +179,35 @@ void Link::transmit(std::uint64_t seq, bool) {
         access = domain_.device().iwarp ? IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE
                                         : IBV_ACCESS_LOCAL_WRITE;
         break;
+    case OpCode::fetch_add:
+        wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
+        access = IBV_ACCESS_LOCAL_WRITE;
+        break;
+    case OpCode::compare_swap:
+        wr.opcode = IBV_WR_ATOMIC_CMP_AND_SWP;
+        access = IBV_ACCESS_LOCAL_WRITE;
+        break;
     default: // refused before: the offer has none
         return post_failed(seq, EOPNOTSUPP);
     }
     wr.imm_data = htonl(request.data);
     wr.wr.rdma.remote_addr = request.remote_address;
     wr.wr.rdma.rkey = request.remote_key;
-    if (request.op != OpCode::read && request.length <= inline_size_) {
+    std::span<const soft::Iov> from = request.segments();
+    soft::Iov unwanted{};
+    if (soft::is_atomic(request.op)) [[unlikely]] {
+        std::byte* const area = endpoint_.inline_area(seq);
+        set_atomic(wr, request, area);
+        if (from.empty()) { // the device tells what was there, also where nobody asks
+            unwanted = {area + sizeof(soft::AtomicOperands), sizeof(std::uint64_t)};
+            from = {&unwanted, 1};
+        }
+    }
+    if (!soft::is_answered(request.op) && request.length <= inline_size_) {
         wr.send_flags |= IBV_SEND_INLINE;
         access = kInline;
     }
-    if (!gather(request.segments(), access, wr_id, segments, wr.num_sge)) {
+    if (!gather(from, access, wr_id, segments, wr.num_sge)) {
         return post_failed(seq, ENOMEM);
     }
     if (wr.num_sge == 0 && request.op == OpCode::read) { // some want one
