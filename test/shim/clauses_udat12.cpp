@@ -294,8 +294,7 @@ Test(shim_udat12, attributes__are_those_of_1_2) {
 
 // REG-1, IA-4, IA-6: a file as Solaris has it.
 Test(shim_udat12, a_conf_of_solaris__names_adapters) {
-    char path[] = "/tmp/dat-conf-XXXXXX";
-    const int fd = mkstemp(path);
+    const int fd = memfd_create("dat.conf", 0);
     cr_assert_geq(fd, 0);
     constexpr char kText[] =
         "# entries that datadm wrote\n"
@@ -305,8 +304,7 @@ Test(shim_udat12, a_conf_of_solaris__names_adapters) {
         "both u1.2 threadsafe default udapl_tavor.so.1 SUNW.1.0 \"lo 0\" \"\"\n"
         "newer u2.0 nonthreadsafe default libdaplofa.so.2 dapl.2.0 \"lo 0\" \"\"\n";
     cr_assert_eq(write(fd, kText, sizeof kText - 1), static_cast<ssize_t>(sizeof kText - 1));
-    close(fd);
-    setenv("DAT_OVERRIDE", path, 1);
+    setenv("DAT_OVERRIDE", ("/proc/self/fd/" + std::to_string(fd)).c_str(), 1);
     const auto open = [](std::string name, DAT_UINT32 minor, DAT_BOOLEAN safe) {
         DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
         DAT_IA_HANDLE ia;
@@ -328,5 +326,5 @@ Test(shim_udat12, a_conf_of_solaris__names_adapters) {
     cr_assert_eq(open("ibd0", 2, DAT_TRUE), not_found(DAT_THREAD_SAFETY_NOT_FOUND));
     cr_assert_eq(open("newer", 2, DAT_FALSE), not_found(DAT_NAME_NOT_REGISTERED));
     cr_assert_eq(open("RO_AWARE_", 2, DAT_FALSE), not_found(DAT_NAME_NOT_REGISTERED));
-    unlink(path);
+    close(fd);
 }

@@ -4,7 +4,7 @@
 // dat_provider_init() and reaches everything through the table behind each handle.
 // May include: dat-shim, dat headers.
 #include "dat-shim/registry.h"
-#include "dat-shim/udat/entry.h"
+#include "dat-shim/udat/provider_table.h"
 
 #include <dlfcn.h>
 
@@ -91,89 +91,22 @@ template <class Function> Function* registry_call(const char* name, Function* ow
 
 } // namespace
 
-const DAT_PROVIDER provider_table = {
-    .device_name = "dat",
-    .extension = nullptr,
-    .ia_open_func = ia_open,
-    .ia_query_func = dat_ia_query,
-    .ia_close_func = dat_ia_close,
-    .set_consumer_context_func = dat_set_consumer_context,
-    .get_consumer_context_func = dat_get_consumer_context,
-    .get_handle_type_func = dat_get_handle_type,
-    .cno_create_func = dat_cno_create,
-    .cno_modify_agent_func = dat_cno_modify_agent,
-    .cno_query_func = dat_cno_query,
-    .cno_free_func = dat_cno_free,
-    .cno_wait_func = dat_cno_wait,
-    .cr_query_func = dat_cr_query,
-    .cr_accept_func = dat_cr_accept,
-    .cr_reject_func = dat_cr_reject,
-    .cr_handoff_func = dat_cr_handoff,
-    .evd_create_func = dat_evd_create,
-    .evd_query_func = dat_evd_query,
-    .evd_modify_cno_func = dat_evd_modify_cno,
-    .evd_enable_func = dat_evd_enable,
-    .evd_disable_func = dat_evd_disable,
-    .evd_wait_func = dat_evd_wait,
-    .evd_resize_func = dat_evd_resize,
-    .evd_post_se_func = dat_evd_post_se,
-    .evd_dequeue_func = dat_evd_dequeue,
-    .evd_free_func = dat_evd_free,
-    .ep_create_func = dat_ep_create,
-    .ep_query_func = dat_ep_query,
-    .ep_modify_func = dat_ep_modify,
-    .ep_connect_func = dat_ep_connect,
-    .ep_dup_connect_func = dat_ep_dup_connect,
-    .ep_disconnect_func = dat_ep_disconnect,
-    .ep_post_send_func = dat_ep_post_send,
-    .ep_post_recv_func = dat_ep_post_recv,
-    .ep_post_rdma_read_func = dat_ep_post_rdma_read,
-    .ep_post_rdma_write_func = dat_ep_post_rdma_write,
-    .ep_get_status_func = dat_ep_get_status,
-    .ep_free_func = dat_ep_free,
-    .lmr_create_func = dat_lmr_create,
-    .lmr_query_func = dat_lmr_query,
-    .lmr_free_func = dat_lmr_free,
-    .rmr_create_func = dat_rmr_create,
-    .rmr_query_func = dat_rmr_query,
-    .rmr_bind_func = dat_rmr_bind,
-    .rmr_free_func = dat_rmr_free,
-    .psp_create_func = dat_psp_create,
-    .psp_query_func = dat_psp_query,
-    .psp_free_func = dat_psp_free,
-    .rsp_create_func = dat_rsp_create,
-    .rsp_query_func = dat_rsp_query,
-    .rsp_free_func = dat_rsp_free,
-    .pz_create_func = dat_pz_create,
-    .pz_query_func = dat_pz_query,
-    .pz_free_func = dat_pz_free,
-    .psp_create_any_func = dat_psp_create_any,
-    .ep_reset_func = dat_ep_reset,
-    .evd_set_unwaitable_func = dat_evd_set_unwaitable,
-    .evd_clear_unwaitable_func = dat_evd_clear_unwaitable,
-    .lmr_sync_rdma_read_func = dat_lmr_sync_rdma_read,
-    .lmr_sync_rdma_write_func = dat_lmr_sync_rdma_write,
-    .ep_create_with_srq_func = dat_ep_create_with_srq,
-    .ep_recv_query_func = dat_ep_recv_query,
-    .ep_set_watermark_func = dat_ep_set_watermark,
-    .srq_create_func = dat_srq_create,
-    .srq_free_func = dat_srq_free,
-    .srq_post_recv_func = dat_srq_post_recv,
-    .srq_query_func = dat_srq_query,
-    .srq_resize_func = dat_srq_resize,
-    .srq_set_lw_func = dat_srq_set_lw,
-    .csp_create_func = dat_csp_create,
-    .csp_query_func = dat_csp_query,
-    .csp_free_func = dat_csp_free,
-    .ep_common_connect_func = dat_ep_common_connect,
-    .rmr_create_for_ep_func = dat_rmr_create_for_ep,
-    .ep_post_send_with_invalidate_func = dat_ep_post_send_with_invalidate,
-    .ep_post_rdma_read_to_rmr_func = dat_ep_post_rdma_read_to_rmr,
-    .cno_fd_create_func = dat_cno_fd_create,
-    .cno_trigger_func = dat_cno_trigger,
-    .ia_ha_related_func = related,
-    .handle_extendedop_func = extended_op,
-};
+constinit const DAT_PROVIDER provider_table = [] {
+    DAT_PROVIDER table = common_table();
+    table.ia_open_func = ia_open;
+    table.csp_create_func = dat_csp_create;
+    table.csp_query_func = dat_csp_query;
+    table.csp_free_func = dat_csp_free;
+    table.ep_common_connect_func = dat_ep_common_connect;
+    table.rmr_create_for_ep_func = dat_rmr_create_for_ep;
+    table.ep_post_send_with_invalidate_func = dat_ep_post_send_with_invalidate;
+    table.ep_post_rdma_read_to_rmr_func = dat_ep_post_rdma_read_to_rmr;
+    table.cno_fd_create_func = dat_cno_fd_create;
+    table.cno_trigger_func = dat_cno_trigger;
+    table.ia_ha_related_func = related;
+    table.handle_extendedop_func = extended_op;
+    return table;
+}();
 
 } // namespace dat::shim::udat
 
