@@ -23,7 +23,12 @@ void Peer::tell(const std::string& message) {
 
 bool Peer::arrived(std::string& message) {
     char bytes[1024];
-    const ssize_t n = ::recv(fd_, bytes, sizeof bytes, MSG_DONTWAIT);
+    ssize_t n = ::recv(fd_, bytes, sizeof bytes, MSG_DONTWAIT);
+    if (n == 0) {
+        // Linux looks for a message, and then whether the peer has closed: of one that sent
+        // its last message and closed between the two, the end is told before the message.
+        n = ::recv(fd_, bytes, sizeof bytes, MSG_DONTWAIT);
+    }
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
         return false;
     }
