@@ -109,6 +109,39 @@ TRANSPORT_TEST(shared_receive, end_of_a_connection__leaves_the_rest_for_others) 
     cr_assert(receive.ok() && std::memcmp(in.data(), "still", 5) == 0);
 }
 
+// What no message has taken stays, in its order, where no connection is left.
+TRANSPORT_TEST(shared_receive, end_of_the_last_connection__leaves_the_rest_in_order) {
+    only_dat();
+    SharedSide shared(transport);
+    Side other(transport);
+    std::vector<Bytes> in(4, Bytes(10));
+    std::vector<Op*> receives;
+    for (Bytes& buffer : in)
+        receives.push_back(&shared.recv(buffer));
+    const ssize_t size = static_cast<ssize_t>(shared.side.info()->rx_attr->size);
+    for (std::size_t i = 0; i < 2; ++i) {
+        Endpoint there(other);
+        Endpoint here = establish(there, shared.side);
+        const auto byte = static_cast<std::uint8_t>(i + 1);
+        wait_op(there.send_confirmed(&byte, 1));
+        wait_op(*receives[i]);
+        cr_assert(receives[i]->ok() && in[i][0] == byte);
+        DAT_MUST(there.disconnect(FI_DAT_ABRUPT));
+        wait_shutdown(there);
+        wait_shutdown(here);
+        cr_assert_eq(shared.srx->ops->rx_size_left(shared.srx.get()),
+                     size - static_cast<ssize_t>(in.size() - i - 1));
+    }
+    DAT_MUST(static_cast<int>(fi_cancel(&shared.srx->fid, receives[2])));
+    Endpoint there(other);
+    Endpoint here = establish(there, shared.side);
+    wait_op(there.send_confirmed("last", 5));
+    wait_op(*receives[3]);
+    cr_assert(receives[3]->ok() && std::memcmp(in[3].data(), "last", 5) == 0);
+    cr_assert(!receives[2]->done());
+    cr_assert_eq(shared.srx->ops->rx_size_left(shared.srx.get()), size);
+}
+
 // FI_RM_ENABLED, U-33, fi_cancel(3), OBJ rules.
 TRANSPORT_TEST(shared_receive, limits_and_wrong_calls__are_answered) {
     only_dat();

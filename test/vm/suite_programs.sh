@@ -9,6 +9,10 @@
 tests=(
     "600 messages_and_rdma_over_rxe program rxe transport_data"
     "600 connections_over_rxe program rxe transport_connection"
+    "120 shared_receives_over_rxe program rxe transport_surface --filter shared_receive/*"
+    "120 shared_receives_over_siw program siw transport_surface --filter shared_receive/*"
+    "60 shared_receives_of_dat_over_rxe program rxe transport_dat --filter dat_receives/*"
+    "60 shared_receives_of_dat_over_siw program siw transport_dat --filter dat_receives/*"
     "120 atomics_over_rxe program rxe transport_surface --filter atomic/*"
 )
 

@@ -325,16 +325,20 @@ const Offering& soft_offering() { return kSoft; }
 
 Offering offering_of(const verbs::Device& device) {
     Offering o = kSoft;
+    std::uint32_t segments = device.segments;
     o.caps &= ~(FI_MULTI_RECV | FI_RMA_EVENT | (device.atomics ? 0 : FI_ATOMIC));
     o.tx_op_flags &= ~FI_DELIVERY_COMPLETE;
     o.protocol = device.iwarp ? FI_PROTO_IWARP : FI_PROTO_RDMA_CM_IB_RC;
     o.mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
-    o.shared_receives = false;
+    o.shared_receives = device.shared_receives > 0;
+    if (o.shared_receives) {
+        segments = std::min(segments, device.shared_segments);
+    }
     o.data_takes_receive = true;
     o.data_size = device.immediate ? kDataSize : 0;
     o.queue_size =
         std::clamp<std::size_t>(device.operations, kReserved + 1, kMaxQueueSize) - kReserved;
-    o.iov_limit = std::min<std::size_t>(device.segments, soft::kMaxIov);
+    o.iov_limit = std::min<std::size_t>(segments, soft::kMaxIov);
     o.read_segments = std::min<std::size_t>(device.read_segments, soft::kMaxIov);
     o.message_size = std::min<std::size_t>(device.message, kMaxMessageSize);
     o.connection_data = device.request_data();

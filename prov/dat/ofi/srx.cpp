@@ -178,8 +178,8 @@ int open_srx(fid_domain* domain, fi_rx_attr* attr, fid_ep** srx, void* context) 
         return -FI_EINVAL;
     }
     if (!domain_of(domain).offering().shared_receives) {
-        DAT_WARN(ep_ctrl, "fi_srx_context(): not offered on an RDMA device; FI_DAT_TRANSPORT=soft "
-                          "has shared receive contexts");
+        DAT_WARN(ep_ctrl, "fi_srx_context(): this RDMA device has no shared receive queues; "
+                          "FI_DAT_TRANSPORT=soft has shared receive contexts");
         return -FI_EOPNOTSUPP;
     }
     return no_throw([&] {

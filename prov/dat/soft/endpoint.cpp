@@ -294,11 +294,11 @@ bool Endpoint::cancel_receive(const void* context) {
 
 bool Endpoint::may_share() const { return !shared_->empty() && !core_.receives().full(); }
 
-std::uint64_t Endpoint::match_shared() {
-    std::uint64_t seq = 0;
-    [[maybe_unused]] const core::PostVerdict verdict = core_.post_receive(seq);
-    assert(verdict == core::PostVerdict::posted); // the state lets messages in
-    move_receive(shared_->take(), receive(seq), receive_aside(seq));
+const Receive& Endpoint::take_shared() { return shared_->take(); }
+
+std::uint64_t Endpoint::adopt(const Receive& shared) {
+    const std::uint64_t seq = core_.receives().post();
+    move_receive(shared, receive(seq), receive_aside(seq));
     match_next_ = seq + 1;
     if (core_.receives().outstanding() > watermark_) [[unlikely]] {
         // The link is in the middle of a message: not from here.
@@ -382,8 +382,6 @@ void Endpoint::remote_written(std::uint32_t key) {
 // Nothing of the attempt reaches this endpoint any more, and nobody holds a buffer
 // of the application.
 void Endpoint::let_go(Parting parting) {
-    domain_.handshakes().disarm(*this);
-    too_many_ = 0;
     set_starved(false);
     if (link_) {
         link_->part(parting);
@@ -393,6 +391,8 @@ void Endpoint::let_go(Parting parting) {
         handshake_->abandon();
         domain_.retire(std::move(handshake_));
     }
+    domain_.handshakes().disarm(*this);
+    too_many_ = 0;
 }
 
 void Endpoint::flush(core::Flush what) {

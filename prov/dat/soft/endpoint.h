@@ -317,6 +317,9 @@ class Endpoint : private Timer {
     std::uint64_t match_receive() {
         return match_next_ != core_.receives().next() ? match_next_++ : match_shared();
     }
+    // A message, or a part of one, is in that shared receive, which is this endpoint's from
+    // here on, also while the connection ends. Precondition: !core().receives().full().
+    std::uint64_t adopt(const Receive& shared);
     // The oldest receive of this endpoint's own, and of its zone, that no message has been
     // matched with; nullptr: has_receive() has to look further.
     const Receive* next_receive() {
@@ -392,7 +395,8 @@ class Endpoint : private Timer {
     void complete_receives();
     void count(const Request& request, core::DtoStatus status);
     bool may_share() const;
-    std::uint64_t match_shared();
+    std::uint64_t match_shared() { return adopt(take_shared()); }
+    const Receive& take_shared();
     void passed_watermark(std::uint32_t count);
     bool goes_on(std::uint64_t seq, std::size_t used);
     void report(const Receive& receive, core::DtoStatus status);

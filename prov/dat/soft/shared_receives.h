@@ -26,6 +26,17 @@ class SharedReceivesOwner {
     ~SharedReceivesOwner() = default;
 };
 
+// A device that has receives of them itself: its queue pairs take them. Called under the
+// domain's gate.
+class ReceivingDevice {
+  public:
+    // A receive waits that the device could have.
+    virtual void offered() = 0;
+
+  protected:
+    ~ReceivingDevice() = default;
+};
+
 class SharedReceives {
   public:
     // At most `limit` receives wait at once; limit >= 1. Throws std::bad_alloc.
@@ -36,9 +47,9 @@ class SharedReceives {
     SharedReceives(const SharedReceives&) = delete;
     SharedReceives& operator=(const SharedReceives&) = delete;
 
-    bool empty() const { return head_ == tail_; }
+    bool empty() const { return head_ == tail_; } // of what a device has, nothing counts here
     bool full() const { return waiting() == limit_; }
-    std::uint32_t waiting() const { return static_cast<std::uint32_t>(tail_ - head_); }
+    std::uint32_t waiting() const { return static_cast<std::uint32_t>(tail_ - head_) + lent_; }
     std::uint32_t limit() const { return limit_; }
 
     // `fill(receive, aside)` writes every member of a slot that posts set; `aside` is
@@ -47,7 +58,9 @@ class SharedReceives {
     template <class Fill> void post(Fill&& fill) {
         fill(receives_[tail_ & mask_], aside(tail_));
         ++tail_;
-        if (!starved_.empty()) [[unlikely]] {
+        if (device_) [[unlikely]] {
+            device_->offered();
+        } else if (!starved_.empty()) [[unlikely]] {
             feed();
         }
     }
@@ -59,13 +72,39 @@ class SharedReceives {
         }
         return oldest;
     }
+
+    // --- for a device ---
+
+    // nullptr: none, which is so at first, and whenever none has receives of it.
+    void set_device(ReceivingDevice* device) { device_ = device; }
+    ReceivingDevice* device() const { return device_; }
+    // The oldest goes to the device. It waits as before. Valid until the next call.
+    // Precondition: !empty().
+    const Receive& lend() {
+        ++lent_;
+        return receives_[head_++ & mask_];
+    }
+    // A message has taken one that the device has.
+    void taken() {
+        --lent_;
+        if (waiting() < low_) [[unlikely]] {
+            look_low();
+        }
+    }
+    // The device gives back what no message has taken; it is the oldest.
+    void give_back(const Receive& receive) {
+        --lent_;
+        --head_;
+        move_receive(receive, receives_[head_ & mask_], aside(head_));
+    }
+
     // SRQ-8: `owner` is told once, when fewer than `count` wait, maybe at once; 0: never.
     void set_low_watermark(std::uint32_t count, SharedReceivesOwner& owner) {
         low_ = count;
         owner_ = &owner;
         look_low();
     }
-    // Removes the oldest one with that context; false: there is none.
+    // Removes the oldest one with that context; false: there is none, or a device has it.
     bool cancel(const void* context);
 
     // The endpoint has messages that wait for a receive; once each.
@@ -88,6 +127,8 @@ class SharedReceives {
     std::unique_ptr<Iov[]> segments_; // of those that have several
     std::uint64_t head_ = 0;
     std::uint64_t tail_ = 0;
+    std::uint32_t lent_ = 0; // to device_
+    ReceivingDevice* device_ = nullptr;
     std::uint32_t low_ = 0; // not 0: fewer are to be told of
     SharedReceivesOwner* owner_ = nullptr;
     std::vector<Endpoint*> starved_; // the longest waiting first

@@ -94,7 +94,8 @@ int Handshake::open_link() {
     const int rc = link->open();
     link_ = std::move(link); // its id, from here on
     if (rc == 0) {
-        endpoint_.set_starved(true); // each receive that is posted is told of
+        // Each receive that is posted is told of; those that are shared go another way.
+        endpoint_.set_starved(!endpoint_.shared());
         link_->post_receives();
     }
     return rc;

@@ -77,6 +77,10 @@ void describe(ibv_context* context, std::uint8_t port, Device& device) {
     device.read_segments =
         device.iwarp ? static_cast<std::uint32_t>(std::max(attr.max_sge_rd, 1)) : device.segments;
     device.operations = static_cast<std::uint32_t>(std::max(attr.max_qp_wr, 1));
+    if (attr.max_srq > 0 && attr.max_srq_wr > 0 && attr.max_srq_sge > 0) {
+        device.shared_receives = static_cast<std::uint32_t>(attr.max_srq_wr);
+        device.shared_segments = static_cast<std::uint32_t>(attr.max_srq_sge);
+    }
     device.reads_in = static_cast<std::uint32_t>(std::clamp(attr.max_qp_rd_atom, 0, 255));
     device.reads_out = static_cast<std::uint32_t>(std::clamp(attr.max_qp_init_rd_atom, 0, 255));
     device.message = std::min<std::uint64_t>(port_attr.max_msg_sz, UINT32_MAX);

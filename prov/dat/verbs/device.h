@@ -28,8 +28,10 @@ struct Device {
     bool immediate = false;     // remote CQ data
     std::uint32_t segments = 0; // of a request or receive
     std::uint32_t read_segments = 0;
-    std::uint32_t operations = 0; // that a queue holds
-    std::uint32_t reads_in = 0;   // RDMA reads of one connection at once
+    std::uint32_t operations = 0;      // that a queue holds
+    std::uint32_t shared_receives = 0; // that a shared queue holds; 0: it has none
+    std::uint32_t shared_segments = 0; // of one of those
+    std::uint32_t reads_in = 0;        // RDMA reads of one connection at once
     std::uint32_t reads_out = 0;
     std::uint64_t message = 0; // bytes
 

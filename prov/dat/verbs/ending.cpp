@@ -6,6 +6,7 @@
 #include "soft/domain.h"
 #include "verbs/link.h"
 #include "verbs/link_parts.h"
+#include "verbs/shared_queue.h"
 
 #include <cerrno>
 #include <rdma/rdma_cma.h>
@@ -83,17 +84,18 @@ bool Link::failed(const ibv_wc& wc) {
     if (status == DtoStatus::flushed) {
         // The queue pair has failed, or is being closed; why, others say: the work request
         // that failed first, or the connection manager.
+        if (shared_ && is_receive(wc.wr_id)) {
+            receive_of(wc); // part of a message is in it
+        }
         if (!failing_) {
             failing_ = true;
             domain_.soft().handshakes().arm(*this, kGrace);
         }
         return true;
     }
-    const std::uint64_t seq = seq_of(wc.wr_id);
     DAT_INFO(ep_data, "%s: %s", domain_.device().name.c_str(), ibv_wc_status_str(wc.status));
     if (is_receive(wc.wr_id)) {
-        give_back(wc.wr_id);
-        endpoint_.complete_receive(seq, status, 0);
+        endpoint_.complete_receive(receive_of(wc), status, 0);
         endpoint_.over(Stimulus::broken, Reason::dto_error, Parting::clean);
         return false;
     }
@@ -101,8 +103,9 @@ bool Link::failed(const ibv_wc& wc) {
         endpoint_.over(Stimulus::broken, Reason::dto_error, Parting::clean);
         return false;
     }
+    const std::uint64_t seq = seq_of(wc.wr_id);
     finish_below(seq);
-    give_back(wc.wr_id);
+    loans_.end(wc.wr_id);
     const Reason reason =
         status == DtoStatus::receiver_not_ready ? Reason::rnr_timeout : Reason::dto_error;
     endpoint_.request_failed(seq, status, reason, Parting::clean);
@@ -212,7 +215,11 @@ void Link::harvest() {
                 } else if (!flushed) {
                     finish_below(seq_of(wc.wr_id) + 1);
                 }
-            } else if (!is_receive(wc.wr_id) && !flushed) {
+            } else if (is_receive(wc.wr_id)) {
+                if (shared_) { // part of a message is in it
+                    receive_of(wc);
+                }
+            } else if (!flushed) {
                 flushed = true;
                 finish_below(seq_of(wc.wr_id));
             }
@@ -243,9 +250,8 @@ void Link::part(Parting how) {
         ibv_destroy_cq(cq_);
         cq_ = nullptr;
     }
-    while (!loans_.empty()) {
-        end_loan(loans_.begin()->first);
-    }
+    loans_.end_all();
+    shared_.reset(); // the last one: what nobody has taken goes back
     if (id_) {
         rdma_destroy_id(id_);
         id_ = nullptr;

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "soft/domain.h"
 #include "verbs/link_parts.h"
+#include "verbs/shared_queue.h"
 
 #include <algorithm>
 #include <arpa/inet.h>
@@ -27,20 +28,27 @@ using soft::Parting;
 Link::Link(Domain& domain, soft::Endpoint& endpoint, rdma_cm_id* id)
     : soft::MemoryLink(kKind), domain_(domain), endpoint_(endpoint), id_(id),
       done_(endpoint.core().requests().next()),
-      signal_period_(std::max<std::uint64_t>(endpoint.limits().requests / 4, 1)),
+      signal_period_(std::max<std::uint64_t>(endpoint.limits().requests / 4, 1)), loans_(domain),
       batch_(std::make_unique<Batch>()) {}
 
 Link::~Link() { assert(over_ && !qp_ && !cq_ && !armed()); }
 
 int Link::open() {
     const soft::Endpoint::Limits limits = endpoint_.limits();
-    ibv_pd* const pd = domain_.pd(endpoint_.zone());
-    if (!pd) {
+    pd_ = domain_.pd(endpoint_.zone());
+    if (!pd_) {
         return log_failure("a connection: ibv_alloc_pd()", errno);
     }
-    pd_ = pd;
+    if (endpoint_.shared()) {
+        shared_ = SharedQueue::of(domain_, *endpoint_.shared(), pd_);
+        if (!shared_) {
+            return -EINVAL;
+        }
+    }
     const std::uint32_t sends = limits.requests + 2; // markers
-    cq_ = ibv_create_cq(domain_.context(), static_cast<int>(sends + limits.receives + 1), this,
+    // One connection may take all that are shared.
+    const std::uint32_t receives = shared_ ? shared_->size() : limits.receives;
+    cq_ = ibv_create_cq(domain_.context(), static_cast<int>(sends + receives + 1), this,
                         domain_.completions(), 0);
     if (!cq_) {
         return log_failure("a connection: ibv_create_cq()", errno);
@@ -50,14 +58,18 @@ int Link::open() {
     attr.send_cq = attr.recv_cq = cq_;
     attr.qp_type = IBV_QPT_RC;
     attr.cap.max_send_wr = sends;
-    attr.cap.max_recv_wr = limits.receives;
+    if (shared_) {
+        attr.srq = shared_->get();
+    } else {
+        attr.cap.max_recv_wr = limits.receives;
+    }
     attr.cap.max_send_sge = attr.cap.max_recv_sge =
         std::min<std::uint32_t>(domain_.device().segments, soft::kMaxIov);
     attr.cap.max_inline_data = soft::kInjectSize;
-    int rc = rdma_create_qp(id_, pd, &attr);
+    int rc = rdma_create_qp(id_, pd_, &attr);
     if (rc != 0 && errno == EINVAL) { // a device that has no inline data
         attr.cap.max_inline_data = 0;
-        rc = rdma_create_qp(id_, pd, &attr);
+        rc = rdma_create_qp(id_, pd_, &attr);
     }
     if (rc != 0) {
         return log_failure("a connection: rdma_create_qp()", errno);
@@ -83,56 +95,6 @@ std::uint8_t Link::reads_out() const {
 }
 
 // --- posting ---
-
-bool Link::lend(const soft::Iov& what, int access, std::uint64_t wr_id, std::uint32_t& key) {
-    auto* const pd = static_cast<ibv_pd*>(pd_);
-    if (const ibv_mr* known = domain_.memory().find(pd, what.base, what.length, access))
-        [[likely]] {
-        key = known->lkey;
-        return true;
-    }
-    ibv_mr* const mr = ibv_reg_mr(pd, what.base, what.length, static_cast<unsigned>(access));
-    if (!mr) {
-        log_failure("memory of an operation: ibv_reg_mr()", errno);
-        return false;
-    }
-    loans_[wr_id].regions.push_back(mr);
-    key = mr->lkey;
-    return true;
-}
-
-void Link::end_loan(std::uint64_t wr_id) {
-    const auto found = loans_.find(wr_id);
-    if (found != loans_.end()) {
-        for (ibv_mr* mr : found->second.regions) {
-            ibv_dereg_mr(mr);
-        }
-        loans_.erase(found);
-    }
-}
-
-bool Link::gather(std::span<const soft::Iov> from, int access, std::uint64_t wr_id,
-                  std::span<ibv_sge> to, int& count) {
-    count = 0;
-    for (const soft::Iov& segment : from) {
-        if (segment.length == 0) { // DTO-2
-            continue;
-        }
-        ibv_sge& sge = to[static_cast<std::size_t>(count++)];
-        sge.addr = reinterpret_cast<std::uintptr_t>(segment.base);
-        sge.length = static_cast<std::uint32_t>(segment.length);
-        if (access == kInline) {
-            sge.lkey = 0;
-        } else if (!lend(segment, access, wr_id, sge.lkey)) {
-            return false;
-        }
-    }
-    if (count == 0 && domain_.device().iwarp) { // siw takes no receive without one
-        to[0] = {};
-        count = 1;
-    }
-    return true;
-}
 
 namespace {
 
@@ -207,7 +169,7 @@ void Link::transmit(std::uint64_t seq, bool) {
         wr.send_flags |= IBV_SEND_INLINE;
         access = kInline;
     }
-    if (!gather(from, access, wr_id, segments, wr.num_sge)) {
+    if (!loans_.gather(pd_, from, access, wr_id, segments, wr.num_sge)) {
         return post_failed(seq, ENOMEM);
     }
     if (wr.num_sge == 0 && request.op == OpCode::read) { // some want one
@@ -223,12 +185,12 @@ void Link::transmit(std::uint64_t seq, bool) {
 void Link::post_failed(std::uint64_t seq, int error) {
     DAT_WARN(ep_data, "a request cannot be posted to %s: %s", domain_.device().name.c_str(),
              std::strerror(std::abs(error)));
-    end_loan(request_id(seq));
+    loans_.end(request_id(seq));
     endpoint_.request_failed(seq, DtoStatus::local_ep, Reason::resources, Parting::clean);
 }
 
 void Link::post_receives() {
-    while (!over_ && endpoint_.has_receive()) {
+    while (!over_ && !shared_ && endpoint_.has_receive()) {
         const std::uint64_t seq = endpoint_.match_receive();
         const soft::Receive& receive = endpoint_.receive(seq);
         ibv_sge segments[soft::kMaxIov];
@@ -237,13 +199,14 @@ void Link::post_receives() {
         wr.wr_id = receive_id(seq);
         wr.sg_list = segments;
         int error = ENOMEM;
-        if (gather(receive.segments(), IBV_ACCESS_LOCAL_WRITE, wr.wr_id, segments, wr.num_sge)) {
+        if (loans_.gather(pd_, receive.segments(), IBV_ACCESS_LOCAL_WRITE, wr.wr_id, segments,
+                          wr.num_sge)) {
             error = ibv_post_recv(qp_, &wr, &bad);
         }
         if (error != 0) [[unlikely]] {
             DAT_WARN(ep_data, "a receive cannot be posted to %s: %s", domain_.device().name.c_str(),
                      std::strerror(std::abs(error)));
-            end_loan(wr.wr_id);
+            loans_.end(wr.wr_id);
             endpoint_.complete_receive(seq, DtoStatus::local_ep, 0);
             if (started_) {
                 endpoint_.over(Stimulus::broken, Reason::resources, Parting::clean);
@@ -338,14 +301,22 @@ bool Link::take(const ibv_wc& wc) {
 // stands for those before it, since they complete in order.
 void Link::finish_below(std::uint64_t seq) {
     while (done_ < seq) {
-        give_back(request_id(done_));
+        loans_.end(request_id(done_));
         endpoint_.finish_request(done_++, DtoStatus::success);
     }
 }
 
+// The number of its receive with the endpoint.
+std::uint64_t Link::receive_of(const ibv_wc& wc) {
+    if (shared_) [[unlikely]] {
+        return shared_->completed(wc.wr_id, endpoint_);
+    }
+    loans_.end(wc.wr_id);
+    return seq_of(wc.wr_id);
+}
+
 void Link::received(const ibv_wc& wc) {
-    const std::uint64_t seq = seq_of(wc.wr_id);
-    give_back(wc.wr_id);
+    const std::uint64_t seq = receive_of(wc);
     const bool by_write = wc.opcode == IBV_WC_RECV_RDMA_WITH_IMM;
     if ((wc.wc_flags & IBV_WC_WITH_IMM) == 0) [[likely]] {
         return endpoint_.complete_message(seq, wc.byte_len);

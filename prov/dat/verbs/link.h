@@ -11,20 +11,18 @@
 #include "soft/endpoint.h"
 #include "soft/link.h"
 #include "verbs/domain.h"
+#include "verbs/loans.h"
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
-#include <unordered_map>
-#include <vector>
 
 struct ibv_cq;
 struct ibv_qp;
-struct ibv_sge;
 struct ibv_wc;
 
 namespace dat::verbs {
+
+class SharedQueue;
 
 class Link final : public soft::MemoryLink, public CmSink, private soft::Timer {
   public:
@@ -65,28 +63,16 @@ class Link final : public soft::MemoryLink, public CmSink, private soft::Timer {
   private:
     static constexpr int kBatch = 16;
     struct Batch;
-    // Memory that is registered for one operation.
-    struct Loan {
-        std::vector<ibv_mr*> regions;
-    };
 
     void expired() override;
     bool take(const ibv_wc& wc);
+    std::uint64_t receive_of(const ibv_wc& wc);
     void received(const ibv_wc& wc);
     bool failed(const ibv_wc& wc);
     void finish_below(std::uint64_t seq);
     void watch_drain();
     void check_drained();
     void post_marker();
-    bool gather(std::span<const soft::Iov> from, int access, std::uint64_t wr_id,
-                std::span<ibv_sge> to, int& count);
-    bool lend(const soft::Iov& what, int access, std::uint64_t wr_id, std::uint32_t& key);
-    void give_back(std::uint64_t wr_id) {
-        if (!loans_.empty()) [[unlikely]] {
-            end_loan(wr_id);
-        }
-    }
-    void end_loan(std::uint64_t wr_id);
     void post_failed(std::uint64_t seq, int error);
     bool qp_failed() const;
     void harvest();
@@ -97,12 +83,13 @@ class Link final : public soft::MemoryLink, public CmSink, private soft::Timer {
     rdma_cm_id* id_;
     ibv_qp* qp_ = nullptr;
     ibv_cq* cq_ = nullptr;
-    void* pd_ = nullptr;
+    ibv_pd* pd_ = nullptr;
     std::uint32_t inline_size_ = 0;
     std::uint64_t done_;           // requests before this one are finished
     std::uint64_t drained_at_ = 0; // done_ when that was last looked at
     std::uint64_t signal_period_;  // each so manieth request gives a completion in any case
-    std::unordered_map<std::uint64_t, Loan> loans_;
+    Loans loans_;
+    std::shared_ptr<SharedQueue> shared_; // receives come from there; nullptr: the endpoint's own
     std::unique_ptr<Batch> batch_;
     mutable int ready_ = 0; // of batch_
     mutable int taken_ = 0;

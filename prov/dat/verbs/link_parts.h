@@ -23,7 +23,6 @@ inline std::uint64_t receive_id(std::uint64_t seq) { return seq << 1 | 1; }
 inline bool is_receive(std::uint64_t wr_id) { return (wr_id & 1) != 0; }
 inline std::uint64_t seq_of(std::uint64_t wr_id) { return wr_id >> 1; }
 
-inline constexpr int kInline = -1;            // in place of an access: no key is needed
 inline constexpr std::uint8_t kRnrTimer = 12; // 0.64 ms (IBA table 45)
 
 // How the completion of a failed work request is called in DAT.

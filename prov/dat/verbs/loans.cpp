@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// See loans.h. May include: verbs, soft, system headers.
+#include "verbs/loans.h"
+
+#include <cerrno>
+#include <infiniband/verbs.h>
+
+namespace dat::verbs {
+
+bool Loans::lend(ibv_pd* pd, const soft::Iov& what, int access, std::uint64_t wr_id,
+                 std::uint32_t& key) {
+    if (const ibv_mr* known = domain_.memory().find(pd, what.base, what.length, access))
+        [[likely]] {
+        key = known->lkey;
+        return true;
+    }
+    ibv_mr* const mr = ibv_reg_mr(pd, what.base, what.length, static_cast<unsigned>(access));
+    if (!mr) {
+        log_failure("memory of an operation: ibv_reg_mr()", errno);
+        return false;
+    }
+    regions_[wr_id].push_back(mr);
+    key = mr->lkey;
+    return true;
+}
+
+bool Loans::gather(ibv_pd* pd, std::span<const soft::Iov> from, int access, std::uint64_t wr_id,
+                   std::span<ibv_sge> to, int& count) {
+    count = 0;
+    for (const soft::Iov& segment : from) {
+        if (segment.length == 0) { // DTO-2
+            continue;
+        }
+        ibv_sge& sge = to[static_cast<std::size_t>(count++)];
+        sge.addr = reinterpret_cast<std::uintptr_t>(segment.base);
+        sge.length = static_cast<std::uint32_t>(segment.length);
+        if (access == kInline) {
+            sge.lkey = 0;
+        } else if (!lend(pd, segment, access, wr_id, sge.lkey)) {
+            return false;
+        }
+    }
+    if (count == 0 && domain_.device().iwarp) { // siw takes no receive without one
+        to[0] = {};
+        count = 1;
+    }
+    return true;
+}
+
+void Loans::deregister(std::uint64_t wr_id) {
+    const auto found = regions_.find(wr_id);
+    if (found != regions_.end()) {
+        for (ibv_mr* mr : found->second) {
+            ibv_dereg_mr(mr);
+        }
+        regions_.erase(found);
+    }
+}
+
+void Loans::end_all() {
+    while (!regions_.empty()) {
+        deregister(regions_.begin()->first);
+    }
+}
+
+} // namespace dat::verbs

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// See shared_queue.h. May include: verbs, soft, base, system headers.
+#include "verbs/shared_queue.h"
+
+#include "base/log.h"
+#include "verbs/link_parts.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cerrno>
+#include <cstring>
+#include <infiniband/verbs.h>
+
+namespace dat::verbs {
+
+SharedQueue::SharedQueue(Domain& domain, soft::SharedReceives& receives, ibv_pd* pd,
+                         std::uint32_t size)
+    : domain_(domain), receives_(receives), pd_(pd), slots_(size), loans_(domain) {
+    free_.reserve(size);
+    for (std::uint32_t number = size; number > 0; --number) {
+        free_.push_back(number - 1);
+    }
+}
+
+std::shared_ptr<SharedQueue> SharedQueue::of(Domain& domain, soft::SharedReceives& receives,
+                                             ibv_pd* pd) {
+    if (receives.device()) {
+        auto* const queue = static_cast<SharedQueue*>(receives.device());
+        if (queue->pd_ != pd) {
+            DAT_WARN(ep_ctrl, "a connection: its endpoint is of another protection zone than those "
+                              "that take from the same shared receive context");
+            return nullptr;
+        }
+        return queue->self_.lock();
+    }
+    const std::uint32_t size = std::min(receives.limit(), domain.device().shared_receives);
+    std::shared_ptr<SharedQueue> queue(new SharedQueue(domain, receives, pd, size));
+    if (!queue->open(std::min<std::uint32_t>(domain.device().shared_segments, soft::kMaxIov))) {
+        return nullptr;
+    }
+    queue->self_ = queue;
+    receives.set_device(queue.get());
+    queue->offered();
+    return queue;
+}
+
+bool SharedQueue::open(std::uint32_t segments) {
+    ibv_srq_init_attr attr{};
+    attr.attr.max_wr = size();
+    attr.attr.max_sge = segments;
+    srq_ = ibv_create_srq(pd_, &attr);
+    if (!srq_) {
+        log_failure("a connection: ibv_create_srq()", errno);
+    }
+    return srq_;
+}
+
+SharedQueue::~SharedQueue() {
+    if (!srq_) {
+        return;
+    }
+    // From here on the device touches no memory of the program.
+    ibv_destroy_srq(srq_);
+    receives_.set_device(nullptr);
+    std::vector<const Slot*> left;
+    for (const Slot& slot : slots_) {
+        if (slot.order != kFree) {
+            left.push_back(&slot);
+        }
+    }
+    std::sort(left.begin(), left.end(),
+              [](const Slot* a, const Slot* b) { return a->order > b->order; });
+    for (const Slot* slot : left) {
+        receives_.give_back(slot->receive);
+    }
+}
+
+void SharedQueue::offered() {
+    while (!free_.empty() && !receives_.empty()) {
+        const std::uint32_t number = free_.back();
+        Slot& slot = slots_[number];
+        soft::move_receive(receives_.lend(), slot.receive, slot.aside);
+        if (!post(number)) {
+            receives_.give_back(slot.receive);
+            return;
+        }
+        slot.order = posted_++;
+        free_.pop_back();
+    }
+}
+
+// What is refused is tried again with the next that is posted, or completed.
+bool SharedQueue::post(std::uint32_t number) {
+    ibv_sge segments[soft::kMaxIov];
+    ibv_recv_wr wr{};
+    ibv_recv_wr* bad = nullptr;
+    wr.wr_id = receive_id(number);
+    wr.sg_list = segments;
+    int error = ENOMEM;
+    if (loans_.gather(pd_, slots_[number].receive.segments(), IBV_ACCESS_LOCAL_WRITE, wr.wr_id,
+                      segments, wr.num_sge)) {
+        error = ibv_post_srq_recv(srq_, &wr, &bad);
+    }
+    if (error != 0) {
+        loans_.end(wr.wr_id);
+        DAT_WARN(ep_data, "a shared receive cannot be posted to %s: %s",
+                 domain_.device().name.c_str(), std::strerror(std::abs(error)));
+    }
+    return error == 0;
+}
+
+std::uint64_t SharedQueue::completed(std::uint64_t wr_id, soft::Endpoint& endpoint) {
+    const std::uint64_t number = seq_of(wr_id);
+    Slot& slot = slots_[number];
+    assert(slot.order != kFree);
+    loans_.end(wr_id);
+    const std::uint64_t seq = endpoint.adopt(slot.receive);
+    slot.order = kFree;
+    free_.push_back(static_cast<std::uint32_t>(number));
+    receives_.taken();
+    offered();
+    return seq;
+}
+
+} // namespace dat::verbs

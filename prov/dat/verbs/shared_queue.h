@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// A shared receive queue of the device, from which the queue pairs of several connections
+// take. It exists while one of them does; the receives that it then still has go back to
+// soft::SharedReceives, from which it filled itself, and so do those that a queue pair
+// had taken and not completed when it was destroyed. Under the domain's gate.
+// May include: verbs, soft.
+#ifndef DAT_VERBS_SHARED_QUEUE_H
+#define DAT_VERBS_SHARED_QUEUE_H
+
+#include "soft/shared_receives.h"
+#include "verbs/domain.h"
+#include "verbs/loans.h"
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+struct ibv_srq;
+
+namespace dat::verbs {
+
+class SharedQueue final : public soft::ReceivingDevice {
+  public:
+    // That of `receives`, made if there is none. nullptr, which is logged: the device has no
+    // more, or the queue is of another protection domain. Throws std::bad_alloc.
+    static std::shared_ptr<SharedQueue> of(Domain& domain, soft::SharedReceives& receives,
+                                           ibv_pd* pd);
+    ~SharedQueue();
+    SharedQueue(const SharedQueue&) = delete;
+    SharedQueue& operator=(const SharedQueue&) = delete;
+
+    ibv_srq* get() const { return srq_; }
+    std::uint32_t size() const { return static_cast<std::uint32_t>(slots_.size()); }
+    // The device has completed that work request, for a connection of `endpoint`, which the
+    // receive belongs to from here on. Its number there.
+    std::uint64_t completed(std::uint64_t wr_id, soft::Endpoint& endpoint);
+    // As many as there are, and as the queue has room for.
+    void offered() override;
+
+  private:
+    SharedQueue(Domain& domain, soft::SharedReceives& receives, ibv_pd* pd, std::uint32_t size);
+    struct Slot {
+        soft::Receive receive;
+        soft::Iov aside[soft::kMaxIov];
+        std::uint64_t order = kFree; // of posting
+    };
+    static constexpr std::uint64_t kFree = UINT64_MAX;
+
+    bool open(std::uint32_t segments);
+    bool post(std::uint32_t number);
+
+    Domain& domain_;
+    soft::SharedReceives& receives_;
+    ibv_pd* pd_;
+    ibv_srq* srq_ = nullptr;
+    std::vector<Slot> slots_;
+    std::vector<std::uint32_t> free_; // of slots_
+    std::uint64_t posted_ = 0;
+    Loans loans_;
+    std::weak_ptr<SharedQueue> self_;
+};
+
+} // namespace dat::verbs
+
+#endif
