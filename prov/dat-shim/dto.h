@@ -25,7 +25,7 @@ class DtoRing;
 class Srq;
 
 struct Slot {
-    Object* owner; // endpoint, as long as the ring is; of a shared receive: nullptr
+    void* ep; // handle, as long as the ring is; of a shared receive: nullptr
     union {
         DtoRing* ring;
         Srq* srq; // of a shared receive
@@ -43,12 +43,13 @@ struct Slot {
 class DtoRing {
   public:
     // Throws std::bad_alloc. Only while nothing is outstanding, or to more.
-    void resize(std::uint32_t limit, Object& owner) {
+    void resize(std::uint32_t limit, const Object& owner) {
+        owner_ = &owner;
         const std::uint32_t size = std::bit_ceil(limit > 0 ? limit : 1);
         if (size > size_) {
             auto slots = std::make_unique<Slot[]>(size);
             for (std::uint32_t s = 0; s < size; ++s) {
-                slots[s].owner = &owner;
+                slots[s].ep = owner.handle();
                 slots[s].ring = this;
             }
             for (std::uint32_t s = tail(); s != head_; ++s) {
@@ -62,13 +63,22 @@ class DtoRing {
             mask_ = size - 1;
         }
         limit_ = limit;
+        known_end_ = head_;
     }
-    bool full() const { return head_ - tail() >= limit_; }
+    // The endpoint.
+    const Object* owner() const { return owner_; }
+    bool full() {
+        known_end_ = tail() + limit_;
+        return head_ == known_end_;
+    }
+    // Looks at what others dequeued only where it has to.
+    bool has_room() { return head_ != known_end_ || !full(); }
     std::uint32_t outstanding() const { return head_ - tail(); }
     std::uint32_t posted() const { return head_; }
     Slot& next() { return slots_[head_ & mask_]; }
     std::uint32_t sequence() const { return head_; }
     void advance() { ++head_; }
+    void retreat() { --head_; } // the post failed
     // All before that one have been dequeued. Any thread that dequeues.
     void reaped(std::uint32_t behind) { tail_.store(behind, std::memory_order_release); }
     // Of what was posted all but the last `left` has succeeded: suppressed ones at the
@@ -86,12 +96,14 @@ class DtoRing {
   private:
     std::uint32_t tail() const { return tail_.load(std::memory_order_acquire); }
 
+    const Object* owner_ = nullptr;
     std::unique_ptr<Slot[]> slots_;
     std::vector<std::unique_ptr<Slot[]>> spare_;
     std::uint32_t size_ = 0; // a power of two
     std::uint32_t mask_ = 0; // size_ - 1
     std::uint32_t limit_ = 0;
-    std::uint32_t head_ = 0;             // who posts, alone
+    std::uint32_t head_ = 0;             // who posts, alone; as the next one
+    std::uint32_t known_end_ = 0;        // as far as head_ may go without looking at tail_
     std::atomic<std::uint32_t> tail_{0}; // who dequeues
 };
 
@@ -107,18 +119,10 @@ inline std::uint8_t notice_of(std::uint64_t flags, std::uint32_t status) {
 // A completion becomes an event, and its slot is free. `status`: DAT's, 0 for success.
 void complete(const fi_cq_data_entry& entry, std::uint32_t status, Event& event);
 
-// The same of a success that is an event of Number::dto_completion as most are: not of a
-// shared queue, of a bind, with invalidate or immediate data. False for any other, with which
-// nothing is done.
-inline bool complete_plain(const fi_cq_data_entry& entry, Event::Dto& dto) {
-    const Slot& slot = *static_cast<const Slot*>(entry.op_context);
-    if (!slot.plain || (entry.flags & (FI_DAT_INVALIDATE | FI_REMOTE_CQ_DATA)) != 0) [[unlikely]] {
-        return false;
-    }
-    dto = {slot.owner->handle(), slot.cookie, 0, static_cast<std::uint32_t>(entry.len), 0, 0,
-           slot.operation};
-    slot.ring->reaped(slot.behind);
-    return true;
+// Whether a success is an event of Number::dto_completion as most are: not of a shared queue,
+// of a bind, with invalidate or immediate data.
+inline bool is_plain(const Slot& slot, std::uint64_t flags) {
+    return slot.plain && (flags & (FI_DAT_INVALIDATE | FI_REMOTE_CQ_DATA)) == 0;
 }
 
 } // namespace dat::shim

@@ -195,7 +195,7 @@ Return Ep::attach() {
     }
     requests_.resize(static_cast<std::uint32_t>(attributes_.max_request_dtos), *this);
     receives_.resize(static_cast<std::uint32_t>(attributes_.max_recv_dtos), *this);
-    fi_enable(ep_); // without any event queue it refuses, and posts with it
+    const bool enabled = fi_enable(ep_) == 0; // without any event queue neither it nor a post goes
 
     const bool quiet_requests = (attributes_.request_flags & completion::kUnsignalled) != 0;
     rma_flags_ = completion::kSuppress | completion::kSolicited | completion::kBarrier | // U-36
@@ -203,8 +203,9 @@ Return Ep::attach() {
     send_flags_ = rma_flags_;
     recv_flags_ =
         (attributes_.recv_flags & completion::kUnsignalled) != 0 ? completion::kUnsignalled : 0;
-    plain_sends_ = attributes_.max_request_iov >= 1 ? 1 : kNonePlain;
-    plain_receives_ = attributes_.max_recv_iov >= 1 && !parts_.srq ? 1 : kNonePlain;
+    zone_ = parts_.pz ? parts_.pz->pass() : 0;
+    plain_sends_ = enabled && attributes_.max_request_iov >= 1 ? 1 : kNonePlain;
+    plain_receives_ = enabled && attributes_.max_recv_iov >= 1 && !parts_.srq ? 1 : kNonePlain;
     return kSuccess;
 }
 

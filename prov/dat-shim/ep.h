@@ -129,7 +129,7 @@ class Ep final : public Object {
                 std::uint32_t& key);
 
     // Posts (DTO-1..DTO-28)
-    template <class Triplet>
+    template <class Triplet> // in straight.h
     Return post_send(std::int32_t count, const Triplet* iov, std::uint64_t cookie,
                      std::uint32_t flags);
     template <class Triplet>
@@ -137,7 +137,7 @@ class Ep final : public Object {
                                 std::uint32_t flags, std::uint32_t key) {
         return post_message(count, iov, cookie, flags, FI_DAT_INVALIDATE, key);
     }
-    template <class Triplet>
+    template <class Triplet> // in straight.h
     Return post_recv(std::int32_t count, const Triplet* iov, std::uint64_t cookie,
                      std::uint32_t flags);
     template <class Triplet, class Remote>
@@ -198,26 +198,13 @@ class Ep final : public Object {
         slot.unused = 0;
         return slot;
     }
-    // One segment, no flags, a slot free, nothing wrong: such a post goes straight to the
-    // provider. `plain_count`: plain_sends_, plain_receives_.
-    template <class Triplet>
+    // One segment that is not empty, no flags, a slot free, nothing wrong: such a post goes
+    // straight to the provider. `plain_count`: plain_sends_, plain_receives_.
+    template <std::uint32_t need, class Triplet>
     bool is_plain(std::int32_t count, const Triplet* iov, std::uint32_t flags,
-                  std::int32_t plain_count, const DtoRing& ring, std::uint32_t need,
-                  iovec& memory) const {
-        if (count != plain_count || flags != 0) [[unlikely]] {
-            return false;
-        }
-        if (!iov || iov->segment_length == 0 || ring.full()) [[unlikely]] {
-            return false;
-        }
-        return check_segment(lmrs_, parts_.pz, need, *iov, memory) == kSuccess;
-    }
-    Return posted(DtoRing& ring, ssize_t rc) const {
-        if (rc != 0) [[unlikely]] {
-            return post_failed(rc);
-        }
-        ring.advance();
-        return kSuccess;
+                  std::int32_t plain_count, DtoRing& ring, void*& memory) const {
+        return (static_cast<std::uint32_t>(count ^ plain_count) | flags) == 0 && iov &&
+               is_good_segment<need>(lmrs_, zone_, *iov, memory) && ring.has_room();
     }
     template <class Triplet>
     Return gather(std::int32_t count, std::int32_t limit, const Triplet* iov, std::uint32_t need,
@@ -239,6 +226,7 @@ class Ep final : public Object {
     fid_ep* ep_ = nullptr;
     fi_dat_ops_ep* ops_ = nullptr;
     const LmrTable& lmrs_;
+    LmrTable::Pass zone_ = 0;      // of parts_.pz; 0 without
     std::uint32_t send_flags_ = 0; // which per-post flags are allowed (DTO-26)
     std::uint32_t rma_flags_ = 0;
     std::uint32_t recv_flags_ = 0;

@@ -287,14 +287,14 @@ Number Ep::failure() const {
 void complete(const fi_cq_data_entry& entry, std::uint32_t status, Event& event) {
     const Slot& slot = *static_cast<const Slot*>(entry.op_context);
     event.notice = notice_of(entry.flags, status);
-    event.subject = slot.owner;
     if (slot.operation == Operation::bind) {
         event.number = Number::rmr_bind_completion;
+        event.subject = slot.ring->owner();
         event.bind = {slot.rmr, slot.cookie, status};
         slot.ring->reaped(slot.behind);
         return;
     }
-    const Object* const ep = slot.owner ? slot.owner : static_cast<Ep*>(entry.buf);
+    const Object* const ep = slot.ep ? slot.ring->owner() : static_cast<Ep*>(entry.buf);
     event.number =
         slot.operation < Operation::write_immediate ? Number::dto_completion : Number::ib_dto;
     event.subject = ep;
@@ -310,7 +310,7 @@ void complete(const fi_cq_data_entry& entry, std::uint32_t status, Event& event)
             event.dto.immediate = static_cast<std::uint32_t>(entry.data);
         }
     }
-    if (slot.owner) {
+    if (slot.ep) {
         slot.ring->reaped(slot.behind);
     } else {
         slot.srq->release(const_cast<Slot&>(slot));

@@ -46,28 +46,11 @@ class Evd final : public Object {
     std::uint32_t state(); // bits of DAT_EVD_STATE
     Cno* cno();
 
-    // EVD-21. Any thread. The next event is in `plain` (complete_plain()), or there is none, or
-    // dequeue_other() is to be asked for it: `entry` is another completion, or it comes from
-    // elsewhere.
-    enum class Next { plain, none, completion, elsewhere };
-    Next dequeue(fi_cq_data_entry& entry, Event::Dto& plain) {
-        fid_cq* const cq = direct_.load(std::memory_order_acquire);
-        if (!cq) [[unlikely]] {
-            return Next::elsewhere;
-        }
-        const ssize_t got = fi_cq_read(cq, &entry, 1);
-        if (got == 1) [[likely]] {
-            return complete_plain(entry, plain) ? Next::plain : Next::completion;
-        }
-        return got == -FI_EAGAIN ? Next::none : Next::elsewhere;
-    }
-    Return dequeue_other(Next next, const fi_cq_data_entry& entry, Event& event) {
-        if (next == Next::elsewhere) {
-            return dequeue_slow(event);
-        }
-        complete(entry, 0, event);
-        return kSuccess;
-    }
+    // EVD-21. Any thread. The next event becomes `event`, which is `plain(slot, length)`
+    // (is_plain()), or there is none, or dequeue_other() is to be asked. In straight.h.
+    enum class Next { plain, none, other };
+    template <class Plain> Next dequeue(Plain&& plain);
+    Return dequeue_other(Event& event);
     // EVD-10..EVD-20. `timeout_us`: kForever for none. `more`: EVD-16.
     Return wait(std::uint32_t timeout_us, std::int32_t threshold, Event& event, std::int32_t& more);
     Return post_software(void* pointer); // EVD-33

@@ -21,6 +21,21 @@ Return Evd::take(Event& event) {
     return kSuccess;
 }
 
+Return Evd::dequeue_other(Event& event) {
+    if (fid_cq* const cq = direct_.load(std::memory_order_acquire)) {
+        fi_cq_data_entry entry;
+        const ssize_t got = fi_cq_read(cq, &entry, 1);
+        if (got == 1) {
+            complete(entry, 0, event);
+            return kSuccess;
+        }
+        if (got == -FI_EAGAIN) {
+            return fail(Type::queue_empty);
+        }
+    }
+    return dequeue_slow(event);
+}
+
 Return Evd::dequeue_slow(Event& event) {
     const std::lock_guard lock(mutex_);
     if (waiting_) { // EVD-17

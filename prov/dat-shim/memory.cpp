@@ -14,11 +14,13 @@
 #include <new>
 #include <sstream>
 #include <string>
+#include <sys/mman.h>
 
 namespace dat::shim {
 namespace {
 
 constinit std::atomic<std::uint64_t> g_next_zone{1}; // 0: an endpoint that has none
+constexpr std::size_t kRest = 1024; // removed regions whose place is not used again yet
 
 } // namespace
 
@@ -39,49 +41,54 @@ Return Pz::free() {
 
 // --- LmrTable ------------------------------------------------------------------
 
-LmrTable::~LmrTable() {
-    for (const auto& chunk : chunks_) {
-        delete[] chunk.load();
+LmrTable::LmrTable() {
+    void* const memory = mmap(nullptr, kEntries * sizeof(Entry), PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) {
+        throw std::bad_alloc();
     }
+    entries_ = static_cast<Entry*>(memory); // zeroes are what an Entry begins with
+    entries_->context = ~std::uint32_t{0};  // of index 0, which no region has
 }
 
-std::uint32_t LmrTable::add(const Entry& what) {
+LmrTable::~LmrTable() { munmap(entries_, kEntries * sizeof(Entry)); }
+
+std::uint32_t LmrTable::add(const Region& what) {
     const std::lock_guard lock(mutex_);
     Free place{};
-    if (free_.size() > kChunk / 4) { // an index rests before it is used again
+    if (free_.size() > kRest || (used_ + 1 == kEntries && !free_.empty())) {
         place = free_.front();
         free_.erase(free_.begin());
-    } else if (used_ + 1 < kChunks * kChunk) {
+    } else if (used_ + 1 < kEntries) {
         place = {++used_, 1}; // index 0 is never used: a context of 0 is none
-        if (used_ % kChunk == 0 || used_ == 1) {
-            auto* const chunk = new Entry[kChunk];
-            if (used_ == 1) { // index 0: no context is like it, nor is that of another index
-                chunk->context = ~std::uint32_t{0};
-            }
-            chunks_[used_ / kChunk].store(chunk, std::memory_order_release);
-        }
-    } else if (!free_.empty()) {
-        place = free_.front();
-        free_.erase(free_.begin());
     } else {
         return 0;
     }
     const std::uint32_t context = place.index << kGenerationBits | place.generation;
-    Entry& entry = chunks_[place.index / kChunk].load()[place.index % kChunk];
-    entry.privileges = what.privileges;
-    entry.pz = what.pz;
-    entry.first = what.first;
+    const Pass pass = LmrTable::pass(what.pz->pass(), context);
+    const auto if_allowed = [&](std::uint32_t right) {
+        return (what.privileges & right) != 0 ? pass : 0;
+    };
+    Entry& entry = entries_[place.index];
+    entry.end = what.first + what.length;
     entry.length = what.length;
     entry.shift = what.shift;
+    entry.pz = what.pz;
     entry.lmr = what.lmr;
+    entry.privileges = what.privileges;
     entry.context.store(context, std::memory_order_release);
+    entry.to_read.store(if_allowed(privilege::kLocalRead), std::memory_order_release);
+    entry.to_write.store(if_allowed(privilege::kLocalWrite), std::memory_order_release);
     return context;
 }
 
 void LmrTable::remove(std::uint32_t context) {
     const std::lock_guard lock(mutex_);
     const std::uint32_t index = context >> kGenerationBits;
-    chunks_[index / kChunk].load()[index % kChunk].context.store(0, std::memory_order_release);
+    Entry& entry = entries_[index];
+    entry.to_read.store(0, std::memory_order_release);
+    entry.to_write.store(0, std::memory_order_release);
+    entry.context.store(0, std::memory_order_release);
     constexpr std::uint32_t kGenerations = (1U << kGenerationBits) - 1;
     free_.push_back({index, (context & kGenerations) % kGenerations + 1});
 }
@@ -171,19 +178,14 @@ Return Lmr::open() {
         return rc == -FI_EINVAL ? bad_argument(3)
                                 : fail(Type::insufficient_resources, Sub::resource_memory_region);
     }
-    LmrTable::Entry entry;
     // Programs send from memory that they registered for local writing alone: devices do
     // not tell the two apart.
-    entry.privileges =
+    const std::uint32_t privileges =
         asked.privileges |
         ((asked.privileges & privilege::kLocalWrite) != 0 ? privilege::kLocalRead : 0);
-    entry.pz = asked.pz;
     const auto address = reinterpret_cast<std::uintptr_t>(asked.address);
-    entry.first = asked.zero_based ? 0 : address;
-    entry.length = asked.length;
-    entry.shift = asked.zero_based ? address : 0;
-    entry.lmr = this;
-    lmr_context_ = ia().lmrs().add(entry);
+    lmr_context_ = ia().lmrs().add(
+        {first(), asked.length, asked.zero_based ? address : 0, asked.pz, this, privileges});
     if (lmr_context_ == 0) {
         fi_close(&region_->fid);
         return fail(Type::insufficient_resources, Sub::resource_memory_region);

@@ -27,6 +27,8 @@ class Pz final : public Object {
     static constexpr Kind kKind = Kind::pz;
     explicit Pz(Ia& ia);
     const std::uint64_t* key() const { return &key_; }
+    // As it is in a pass; never 0.
+    std::uint64_t pass() const { return key_ << 32; }
 
     static Return create(Ia& ia, Pz*& pz);
     Return free(); // PZ_IN_USE while `users`
@@ -83,40 +85,57 @@ class Lmr final : public Object {
 // written while nobody may know its context, except who uses a context after dat_lmr_free.
 class LmrTable {
   public:
+    // What a region is to the straight path: zone and context in one, or 0 without the
+    // right. One compare asks for all of it.
+    using Pass = std::uint64_t;
+    static Pass pass(Pass zone, std::uint32_t context) { return zone | context; }
+
     struct alignas(64) Entry {
-        std::atomic<std::uint32_t> context{0}; // 0: free
-        std::uint32_t privileges = 0;
-        const Pz* pz = nullptr;
-        std::uint64_t first = 0; // as the Consumer names it
+        std::atomic<Pass> to_read{0};
+        std::atomic<Pass> to_write{0};
+        std::uint64_t end = 0; // behind its last byte, as the Consumer names it
         std::uint64_t length = 0;
         std::uint64_t shift = 0; // to the virtual address
+        const Pz* pz = nullptr;
         Lmr* lmr = nullptr;
+        std::atomic<std::uint32_t> context{0}; // 0: free
+        std::uint32_t privileges = 0;
+    };
+    static_assert(sizeof(Entry) == 64);
+    struct Region {
+        std::uint64_t first; // as the Consumer names it
+        std::uint64_t length;
+        std::uint64_t shift;
+        const Pz* pz;
+        Lmr* lmr;
+        std::uint32_t privileges;
     };
 
+    LmrTable(); // throws std::bad_alloc
+    LmrTable(const LmrTable&) = delete;
+    LmrTable& operator=(const LmrTable&) = delete;
     ~LmrTable();
     // 0: the table is full. Throws std::bad_alloc.
-    std::uint32_t add(const Entry& what);
+    std::uint32_t add(const Region& what);
     void remove(std::uint32_t context);
+    // Where that context is, if it is one.
+    const Entry& place(std::uint32_t context) const { return entries_[context >> kGenerationBits]; }
     const Entry* find(std::uint32_t context) const {
-        const std::uint32_t index = context >> kGenerationBits;
-        const Entry* chunk = chunks_[index / kChunk].load(std::memory_order_acquire);
-        if (!chunk) [[unlikely]] {
-            return nullptr;
-        }
-        const Entry* entry = chunk + index % kChunk;
-        return entry->context.load(std::memory_order_relaxed) == context ? entry : nullptr;
+        const Entry& entry = place(context);
+        return entry.context.load(std::memory_order_relaxed) == context ? &entry : nullptr;
     }
 
   private:
-    static constexpr std::uint32_t kGenerationBits = 8; // so a context is not used again soon
-    static constexpr std::uint32_t kChunk = 4096;
-    static constexpr std::uint32_t kChunks = (std::uint32_t{1} << (32 - kGenerationBits)) / kChunk;
+    static constexpr std::uint32_t kGenerationBits = 12; // so a context is not used again soon
+    static constexpr std::uint32_t kEntries = std::uint32_t{1} << (32 - kGenerationBits);
     struct Free {
         std::uint32_t index;
         std::uint32_t generation;
     };
 
-    std::array<std::atomic<Entry*>, kChunks> chunks_{};
+    // Address space of which the system gives pages as they are written; any context is
+    // within it.
+    Entry* entries_;
     std::mutex mutex_; // the rest
     std::uint32_t used_ = 0;
     std::vector<Free> free_;
@@ -139,13 +158,32 @@ inline Return check_segment(const LmrTable& table, const Pz* pz, std::uint32_t n
     }
     const std::uint64_t first = segment.virtual_address;
     const std::uint64_t length = segment.segment_length;
-    std::uint64_t rest; // of the region; what begins before it begins far behind its end
-    if (__builtin_sub_overflow(entry->length, first - entry->first, &rest) || length > rest)
-        [[unlikely]] {
+    const std::uint64_t rest = entry->end - first; // more than all of it: not within
+    if (rest > entry->length || length > rest) [[unlikely]] {
         return bad_argument(3);
     }
     out = {reinterpret_cast<void*>(first + entry->shift), length};
     return kSuccess;
+}
+
+// The same in one answer, of a segment that is not empty: false where anything is wrong.
+// `zone`: the PZ's pass.
+template <std::uint32_t need, class Triplet>
+inline bool is_good_segment(const LmrTable& table, LmrTable::Pass zone, const Triplet& segment,
+                            void*& memory) {
+    const std::uint32_t context = segment.lmr_context;
+    const LmrTable::Entry& entry = table.place(context);
+    const auto& right = need == privilege::kLocalRead ? entry.to_read : entry.to_write;
+    if (right.load(std::memory_order_relaxed) != LmrTable::pass(zone, context)) [[unlikely]] {
+        return false;
+    }
+    const std::uint64_t first = segment.virtual_address;
+    const std::uint64_t rest = entry.end - first;
+    if (rest > entry.length || std::uint64_t{segment.segment_length} - 1 >= rest) [[unlikely]] {
+        return false;
+    }
+    memory = reinterpret_cast<void*>(first + entry.shift);
+    return true;
 }
 
 // RMR-1..RMR-10

@@ -47,32 +47,6 @@ inline Return Ep::gather(std::int32_t count, std::int32_t limit, const Triplet* 
 }
 
 template <class Triplet>
-inline Return Ep::post_send(std::int32_t count, const Triplet* iov, std::uint64_t cookie,
-                            std::uint32_t flags) {
-    iovec memory;
-    if (!is_plain(count, iov, flags, plain_sends_, requests_, privilege::kLocalRead, memory))
-        [[unlikely]] {
-        return post_any_send(count, iov, cookie, flags);
-    }
-    Slot& slot = fill(requests_, Operation::send, cookie, 0);
-    return posted(requests_,
-                  fi_send(ep_, memory.iov_base, memory.iov_len, nullptr, FI_ADDR_UNSPEC, &slot));
-}
-
-template <class Triplet>
-inline Return Ep::post_recv(std::int32_t count, const Triplet* iov, std::uint64_t cookie,
-                            std::uint32_t flags) {
-    iovec memory;
-    if (!is_plain(count, iov, flags, plain_receives_, receives_, privilege::kLocalWrite, memory))
-        [[unlikely]] {
-        return post_any_recv(count, iov, cookie, flags);
-    }
-    Slot& slot = fill(receives_, Operation::receive, cookie, 0);
-    return posted(receives_,
-                  fi_recv(ep_, memory.iov_base, memory.iov_len, nullptr, FI_ADDR_UNSPEC, &slot));
-}
-
-template <class Triplet>
 Return Ep::post_message(std::int32_t count, const Triplet* iov, std::uint64_t cookie,
                         std::uint32_t flags, std::uint64_t extra, std::uint32_t key) {
     if ((flags & ~send_flags_) != 0) [[unlikely]] {

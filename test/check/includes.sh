@@ -10,7 +10,7 @@
 # core has no I/O, clock, thread or libfabric.
 #
 # prov/dat-shim includes itself, libfabric and what fi_ext_dat.h offers, and nothing of
-# prov/dat. Its objects include no dat headers, nor what does: those are for udat20 and
+# prov/dat, but for straight.h, which includes ofi/direct.h. Its objects include no dat headers, nor what does: those are for udat20 and
 # udat12, each its own, and udat/entry.h chooses which of them udat is compiled with.
 set -u
 . "$(dirname "${BASH_SOURCE[0]}")/sources.sh"
@@ -96,6 +96,9 @@ check_shim() { # file version form included
         esac
         ;;
     '":dat-shim/'*) [ -f "prov/$4" ] || complain "$1" "\"$4\" is not a file under prov" ;;
+    '":ofi/direct.h')
+        [ "$1" = prov/dat-shim/straight.h ] || complain "$1" "only straight.h may include \"$4\""
+        ;;
     '":'*) complain "$1" "\"$4\" is not of dat-shim" ;;
     '<:dat2/'*) [ "$2" = udat20 ] || complain "$1" "only udat20 may include <$4>" ;;
     '<:dat/'*) [ "$2" = udat12 ] || complain "$1" "only udat12 may include <$4>" ;;

@@ -4,6 +4,7 @@
 #include "dat-shim/evd.h"
 #include "dat-shim/cno.h"
 #include "dat-shim/cr.h"
+#include "dat-shim/straight.h"
 #include "dat-shim/udat/entry.h"
 
 namespace dat::shim::udat {
@@ -72,10 +73,9 @@ bool find_cno(DAT_CNO_HANDLE handle, Cno*& cno) {
 }
 
 // dat_evd_dequeue() of what Evd::dequeue() does not do.
-[[gnu::noinline]] Return dequeue_other(Evd& evd, Evd::Next next, const fi_cq_data_entry& entry,
-                                       DAT_EVENT& event) {
+[[gnu::noinline]] Return dequeue_other(Evd& evd, DAT_EVENT& event) {
     Event got;
-    const Return rc = evd.dequeue_other(next, entry, got);
+    const Return rc = evd.dequeue_other(got);
     if (rc == kSuccess) {
         translate(got, evd.handle(), event);
         return kSuccess;
@@ -224,14 +224,14 @@ DAT_RETURN dat_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT* event) {
         if (!event) [[unlikely]] {
             return bad_argument(2);
         }
-        fi_cq_data_entry entry;
-        Event::Dto plain;
-        const Evd::Next next = evd->dequeue(entry, plain);
+        const Evd::Next next = evd->dequeue([&](const Slot& slot, std::uint32_t length) {
+            translate_plain({slot.ep, slot.cookie, 0, length, 0, 0, slot.operation}, evd_handle,
+                            *event);
+        });
         if (next == Evd::Next::plain) [[likely]] {
-            translate_plain(plain, evd->handle(), *event);
             return kSuccess;
         }
-        return next == Evd::Next::none ? kQueueEmpty : dequeue_other(*evd, next, entry, *event);
+        return next == Evd::Next::none ? kQueueEmpty : dequeue_other(*evd, *event);
     });
 }
 

@@ -66,9 +66,8 @@ Return sync(DAT_IA_HANDLE handle, const DAT_LMR_TRIPLET* segments, DAT_VLEN coun
     for (DAT_VLEN i = 0; i < count; ++i) {
         const LmrTable::Entry* const entry = ia->lmrs().find(segments[i].lmr_context);
         const DAT_VADDR first = segments[i].virtual_address;
-        if (segments[i].segment_length != 0 &&
-            (!entry || first < entry->first || first - entry->first > entry->length ||
-             segments[i].segment_length > entry->length - (first - entry->first))) {
+        if (segments[i].segment_length != 0 && (!entry || entry->end - first > entry->length ||
+                                                segments[i].segment_length > entry->end - first)) {
             return bad_argument(2);
         }
     }

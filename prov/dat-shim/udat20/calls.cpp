@@ -39,15 +39,14 @@ DAT_RETURN dat_ep_post_send_with_invalidate(DAT_EP_HANDLE ep_handle, DAT_COUNT n
                                             DAT_COMPLETION_FLAGS completion_flags,
                                             DAT_BOOLEAN invalidate_flag,
                                             DAT_RMR_CONTEXT rmr_context) {
+    if (!invalidate_flag) {
+        return dat_ep_post_send(ep_handle, num_segments, local_iov, user_cookie, completion_flags);
+    }
     return answer([&] {
         Ep* const ep = lookup<Ep>(ep_handle);
-        if (!ep) {
-            return bad_ep();
-        }
-        const std::uint32_t flags = bits(completion_flags);
-        return invalidate_flag ? ep->post_send_invalidate(num_segments, local_iov,
-                                                          user_cookie.as_64, flags, rmr_context)
-                               : ep->post_send(num_segments, local_iov, user_cookie.as_64, flags);
+        return ep ? ep->post_send_invalidate(num_segments, local_iov, user_cookie.as_64,
+                                             bits(completion_flags), rmr_context)
+                  : bad_ep();
     });
 }
 

@@ -33,15 +33,22 @@ class CompletionQueue final : public fid_cq, public core::CompletionQueue {
     // more entries, -FI_EAGAIN, -FI_EAVAIL.
     template <class Entry> ssize_t read(void* buf, std::size_t count) {
         const soft::GateCaller in(domain_.gate());
-        if (empty() || count == 0) {
+        if (count == 0) {
+            domain_.soft().progress();
+        }
+        return move_if_empty() ? take<Entry>(static_cast<Entry*>(buf), count) : -FI_EAGAIN;
+    }
+    // Moves the domain if there is nothing. Whether there is now. Under the gate.
+    bool move_if_empty() {
+        if (empty()) {
             domain_.soft().progress();
             if (empty()) {
                 settle_down();
                 forget_kick();
-                return -FI_EAGAIN;
+                return false;
             }
         }
-        return take<Entry>(static_cast<Entry*>(buf), count);
+        return true;
     }
     template <class Entry>
     ssize_t read_waiting(void* buf, std::size_t count, const void* condition, int timeout_ms);

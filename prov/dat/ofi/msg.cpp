@@ -72,50 +72,23 @@ int refuse_state(const char* call, Endpoint& ep) {
 
 namespace {
 
-[[gnu::always_inline]] inline ssize_t post_receive(const char* call, fid_ep* f, const iovec* iov,
-                                                   std::size_t count, void* context,
-                                                   std::uint64_t flags) {
-    Endpoint& ep = ep_of(f);
-    if (ep.soft().shared()) [[unlikely]] { // U-33
-        return refuse_shared(call);
-    }
-    const bool multi = (flags & FI_MULTI_RECV) != 0;
-    if (multi && count != 1) [[unlikely]] {
-        return refuse_count(call, count, 1);
-    }
-    const soft::GateCaller in(ep.gate());
-    const bool reported = ep.rx_reported(flags);
-    const core::PostVerdict verdict = soft::post_receive(
-        ep.soft(), [&](soft::Receive & receive, std::uint64_t seq) __attribute__((always_inline)) {
-            fill(receive, ep.soft().receive_aside(seq), iov, count, context, reported, multi);
-            receive.completion_flags |= flags & FI_DAT_UNSIGNALLED;
-            if (multi) {
-                receive.posted_flags = receive.completion_flags;
-            }
-        });
-    if (verdict == core::PostVerdict::refused) [[unlikely]] {
-        return refuse_state(call, ep);
-    }
-    return fi_result(verdict);
-}
-
 ssize_t recv(fid_ep* ep, void* buf, std::size_t len, void*, fi_addr_t, void* context) {
     const iovec iov{buf, len};
-    return post_receive("fi_recv()", ep, &iov, 1, context, ep_of(ep).rx_flags());
+    return receive_here("fi_recv()", ep, &iov, 1, context, ep_of(ep).rx_flags());
 }
 
 ssize_t recvv(fid_ep* ep, const iovec* iov, void**, std::size_t count, fi_addr_t, void* context) {
     if (const int rc = check("fi_recvv()", count, 0, 0)) {
         return rc;
     }
-    return post_receive("fi_recvv()", ep, iov, count, context, ep_of(ep).rx_flags());
+    return receive_here("fi_recvv()", ep, iov, count, context, ep_of(ep).rx_flags());
 }
 
 ssize_t recvmsg(fid_ep* ep, const fi_msg* msg, std::uint64_t flags) {
     if (const int rc = check("fi_recvmsg()", msg->iov_count, flags, kReceiveFlags)) {
         return rc;
     }
-    return post_receive("fi_recvmsg()", ep, msg->msg_iov, msg->iov_count, msg->context, flags);
+    return receive_here("fi_recvmsg()", ep, msg->msg_iov, msg->iov_count, msg->context, flags);
 }
 
 // The sending calls over one Path.

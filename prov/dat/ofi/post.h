@@ -211,6 +211,34 @@ template <class Path> ssize_t submit(const char* call, fid_ep* f, const Post& po
     return submit_here<Path>(call, f, post);
 }
 
+// Every receive of an endpoint comes through here, as requests through submit_here().
+[[gnu::always_inline]] inline ssize_t receive_here(const char* call, fid_ep* f, const iovec* iov,
+                                                   std::size_t count, void* context,
+                                                   std::uint64_t flags) {
+    Endpoint& ep = ep_of(f);
+    if (ep.soft().shared()) [[unlikely]] { // U-33
+        return refuse_shared(call);
+    }
+    const bool multi = (flags & FI_MULTI_RECV) != 0;
+    if (multi && count != 1) [[unlikely]] {
+        return refuse_count(call, count, 1);
+    }
+    const soft::GateCaller in(ep.gate());
+    const bool reported = ep.rx_reported(flags);
+    const core::PostVerdict verdict = soft::post_receive(
+        ep.soft(), [&](soft::Receive & receive, std::uint64_t seq) __attribute__((always_inline)) {
+            fill(receive, ep.soft().receive_aside(seq), iov, count, context, reported, multi);
+            receive.completion_flags |= flags & FI_DAT_UNSIGNALLED;
+            if (multi) {
+                receive.posted_flags = receive.completion_flags;
+            }
+        });
+    if (verdict == core::PostVerdict::refused) [[unlikely]] {
+        return refuse_state(call, ep);
+    }
+    return fi_result(verdict);
+}
+
 // What the calls with vectors and flags check before they may use them. 0 or -FI_E*.
 inline int check(const char* call, std::size_t count, std::uint64_t flags, std::uint64_t offered) {
     if (count > soft::kMaxIov) [[unlikely]] {

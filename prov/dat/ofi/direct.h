@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// The calls of a plain message and of its completion for a library that has the provider
+// linked in (dat-shim/straight.h): inlined there, with flags that the compiler knows, they are
+// fi_sendmsg(), fi_recvmsg() and fi_cq_read() without the calls and without entries that are
+// written only to be read. Gate, states, errors and log lines are theirs. Objects are this
+// provider's: nothing looks at that. May include: ofi, libfabric.
+#ifndef DAT_OFI_DIRECT_H
+#define DAT_OFI_DIRECT_H
+
+#include "ofi/cq.h"
+#include "ofi/post.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <sys/types.h>
+#include <sys/uio.h>
+#include <utility>
+
+namespace dat::ofi::direct {
+
+// A message of one segment; `flags` as fi_sendmsg() has them, without FI_INJECT. 0 or -FI_E*.
+// The endpoint is enabled. Its link is expected to be memory, any other goes by a virtual call.
+template <std::uint64_t flags>
+[[gnu::always_inline]] inline ssize_t send(fid_ep* ep, void* base, std::size_t length,
+                                           void* context) {
+    static_assert((flags & FI_INJECT) == 0);
+    const iovec iov{base, length};
+    return submit_here<OverShm>(
+        "a send", ep, {soft::OpCode::send, FI_SEND | FI_MSG, &iov, 1, length, context, flags});
+}
+
+// A receive of one segment; `flags` as fi_recvmsg() has them. 0 or -FI_E*. The endpoint is
+// enabled.
+template <std::uint64_t flags>
+[[gnu::always_inline]] inline ssize_t receive(fid_ep* ep, void* base, std::size_t length,
+                                              void* context) {
+    const iovec iov{base, length};
+    return receive_here("a receive", ep, &iov, 1, context, flags);
+}
+
+// What fi_cq_read() tells of a success, as far as FI_CQ_FORMAT_MSG.
+struct Success {
+    void* context;
+    std::uint64_t flags;
+    std::size_t length;
+};
+
+enum class Taken : std::uint8_t {
+    one,
+    none,  // the queue is empty
+    other, // the oldest is a failure, or not for the sink: it stays
+};
+
+// The oldest completion, if `sink(const Success&)` takes it; runs under the gate.
+template <class Sink> [[gnu::always_inline]] inline Taken take(fid_cq* f, Sink&& sink) {
+    CompletionQueue& cq = cq_of(f);
+    const soft::GateCaller in(cq.domain().gate());
+    if (!cq.move_if_empty()) [[unlikely]] {
+        return Taken::none;
+    }
+    const core::Completion& first = cq.front();
+    if (first.status != core::DtoStatus::success ||
+        !std::forward<Sink>(sink)(Success{first.context, first.flags, first.length})) [[unlikely]] {
+        return Taken::other;
+    }
+    cq.pop();
+    return Taken::one;
+}
+
+} // namespace dat::ofi::direct
+
+#endif
