@@ -47,12 +47,16 @@ struct Windowed {
     Fid<fid_mr> window;
 
     explicit Windowed(const Transport& transport)
-        : pair(Pair::connected(transport)), region(pair->far, 4096, FI_REMOTE_READ),
+        : pair(Pair::connected(transport)), region(pair->far, 4096, FI_REMOTE_READ | FI_RECV),
           window(make_window(pair->far)) {}
     fi_dat_bind bind(std::size_t offset, std::size_t len) {
         return binding(window, region.mr(), region.data() + offset, len, new_op());
     }
-    bool writes(std::uint64_t key, std::uint64_t address, std::uint8_t value) {
+    // Byte `at` of a window that begins at `offset`: by its address, or from the window's begin.
+    bool writes(std::uint64_t key, std::size_t offset, std::size_t at, std::uint8_t value) {
+        const bool by_address = region.at(0).address != 0;
+        const std::uint64_t address =
+            by_address ? region.at(static_cast<std::int64_t>(offset + at)).address : at;
         Op& write = pair->active.write_confirmed(&value, 1, {address, key});
         wait_op(write);
         return write.ok();
@@ -67,12 +71,12 @@ TRANSPORT_TEST(dat_window, bound__is_reached_by_its_key_alone) {
     Windowed w(transport);
     cr_assert_eq(fi_mr_key(w.window.get()), FI_KEY_NOTAVAIL);
     const std::uint64_t first = bind_now(w.pair->passive(), w.bind(100, 50));
-    cr_assert(w.writes(first, 0, 1) && w.writes(first, 49, 2));
+    cr_assert(w.writes(first, 100, 0, 1) && w.writes(first, 100, 49, 2));
     const std::uint64_t second = bind_now(w.pair->passive(), w.bind(200, 50));
     cr_assert_neq(first, second);
-    cr_assert(w.writes(second, 0, 3));
+    cr_assert(w.writes(second, 200, 0, 3));
     cr_assert(w.region.data()[100] == 1 && w.region.data()[149] == 2 && w.region.data()[200] == 3);
-    cr_assert_not(w.writes(first, 0, 9)); // breaks the connection
+    cr_assert_not(w.writes(first, 100, 0, 9)); // breaks the connection
     cr_assert_eq(w.region.data()[100], 1);
     wait_shutdown(w.pair->active);
 }
@@ -81,7 +85,7 @@ TRANSPORT_TEST(dat_window, beyond_its_end__is_not_reached) {
     only_dat();
     Windowed w(transport);
     const std::uint64_t key = bind_now(w.pair->passive(), w.bind(100, 50));
-    cr_assert_not(w.writes(key, 50, 9));
+    cr_assert_not(w.writes(key, 100, 50, 9));
     cr_assert_eq(w.region.data()[150], 0);
 }
 
@@ -90,12 +94,12 @@ TRANSPORT_TEST(dat_window, closed__lets_go_of_its_region) {
     only_dat();
     Windowed w(transport);
     const std::uint64_t key = bind_now(w.pair->passive(), w.bind(0, 50));
-    cr_assert(w.writes(key, 0, 1));
+    cr_assert(w.writes(key, 0, 0, 1));
     cr_assert_eq(fi_close(&w.region.mr()->fid), -FI_EBUSY);
-    cr_assert(w.writes(key, 0, 2));
+    cr_assert(w.writes(key, 0, 0, 2));
     DAT_MUST(w.window.close());
     w.region.close();
-    cr_assert_not(w.writes(key, 0, 9));
+    cr_assert_not(w.writes(key, 0, 0, 9));
     cr_assert_eq(w.region.data()[0], 2);
 }
 
@@ -106,7 +110,7 @@ TRANSPORT_TEST(dat_window, bound_to_nothing__is_unbound) {
     const std::uint64_t key = bind_now(w.pair->passive(), w.bind(0, 50));
     cr_assert_eq(bind_now(w.pair->passive(), w.bind(0, 0)), FI_KEY_NOTAVAIL);
     w.region.close();
-    cr_assert_not(w.writes(key, 0, 9));
+    cr_assert_not(w.writes(key, 0, 0, 9));
 }
 
 // RMR-4: the key may go out in a message behind the bind, without waiting for it.
@@ -123,7 +127,7 @@ TRANSPORT_TEST(dat_window, bind_then_send__the_receiver_can_use_the_key) {
         Op& send = w.pair->passive().send(&key, sizeof key);
         wait_op(receive);
         std::memcpy(&key, in.data(), sizeof key);
-        cr_assert(w.writes(key, 0, round));
+        cr_assert(w.writes(key, round, 0, round));
         cr_assert_eq(w.region.data()[round], round);
         wait_op(send);
         const Op& bound = *static_cast<Op*>(bind.context);
@@ -207,35 +211,68 @@ TRANSPORT_TEST(dat_window, fenced_bind__completes_behind_a_read) {
     cr_assert_eq(fi_mr_key(w.window.get()), key);
 }
 
-// Send with Invalidate ends a window that allows it, and no other.
+namespace {
+
+// The peer ends the window by a message. True: that message was taken.
+bool invalidated(Windowed& w, const Transport& transport, std::uint64_t key) {
+    Bytes in(1);
+    Op& receive = w.pair->passive().recv(in.data(), 1);
+    Bytes out(1, 4);
+    const iovec range{out.data(), 1};
+    fi_msg message{};
+    message.msg_iov = &range;
+    message.iov_count = 1;
+    message.data = key;
+    message.context = &new_op();
+    DAT_MUST(fi_sendmsg(w.pair->active.get(), &message, FI_DAT_INVALIDATE | FI_DAT_SOLICITED));
+    wait_op(receive);
+    if (receive.ok()) {
+        // A device does not say that a message was solicited.
+        const std::uint64_t flags = FI_DAT_INVALIDATE | (transport.device ? 0 : FI_DAT_SOLICITED);
+        cr_assert_eq(receive.flags & (FI_DAT_INVALIDATE | FI_DAT_SOLICITED), flags);
+        cr_assert_eq(receive.data, key);
+    }
+    return receive.ok();
+}
+
+} // namespace
+
+// Send with Invalidate ends a window that allows it.
 TRANSPORT_TEST(dat_window, invalidated_by_the_peer__is_unbound) {
     only_dat();
-    for (const bool allowed : {true, false}) {
-        Windowed w(transport);
-        fi_dat_bind bind = w.bind(0, 10);
-        bind.access |= allowed ? FI_DAT_INVALIDATE : 0;
-        const std::uint64_t key = bind_now(w.pair->passive(), bind);
-        Bytes in(1);
-        Op& receive = w.pair->passive().recv(in.data(), 1);
-        Bytes out(1, 4);
-        const iovec range{out.data(), 1};
-        fi_msg message{};
-        message.msg_iov = &range;
-        message.iov_count = 1;
-        message.data = key;
-        message.context = &new_op();
-        DAT_MUST(fi_sendmsg(w.pair->active.get(), &message, FI_DAT_INVALIDATE | FI_DAT_SOLICITED));
-        wait_op(receive);
-        cr_assert_eq(receive.ok(), allowed);
-        if (allowed) {
-            cr_assert_eq(receive.flags & (FI_DAT_INVALIDATE | FI_DAT_SOLICITED),
-                         FI_DAT_INVALIDATE | FI_DAT_SOLICITED);
-            cr_assert_eq(receive.data, key);
-            cr_assert_eq(fi_mr_key(w.window.get()), FI_KEY_NOTAVAIL);
-            w.region.close();
-        } else {
-            cr_assert_eq(fi_mr_key(w.window.get()), key);
-            wait_shutdown(w.pair->passive());
-        }
-    }
+    Windowed w(transport);
+    fi_dat_bind bind = w.bind(0, 10);
+    bind.access |= FI_DAT_INVALIDATE;
+    cr_assert(invalidated(w, transport, bind_now(w.pair->passive(), bind)));
+    cr_assert_eq(fi_mr_key(w.window.get()), FI_KEY_NOTAVAIL);
+    w.region.close();
+}
+
+TRANSPORT_TEST(dat_window, not_to_be_invalidated__breaks_the_connection) {
+    only_dat();
+    Windowed w(transport);
+    const std::uint64_t key = bind_now(w.pair->passive(), w.bind(0, 10));
+    cr_assert_not(invalidated(w, transport, key));
+    cr_assert_eq(fi_mr_key(w.window.get()), key);
+    wait_shutdown(w.pair->passive());
+}
+
+// On a device a window ends with the connection by which it was bound; then it may be
+// bound by another.
+TRANSPORT_TEST(dat_window, of_an_ended_connection__can_be_bound_again) {
+    only_dat();
+    Windowed w(transport);
+    const std::uint64_t before = bind_now(w.pair->passive(), w.bind(100, 50));
+    DAT_MUST(w.pair->active.disconnect(FI_DAT_ABRUPT));
+    wait_shutdown(w.pair->active);
+    wait_shutdown(w.pair->passive());
+    cr_assert_eq(fi_mr_key(w.window.get()), transport.device ? FI_KEY_NOTAVAIL : before);
+    DAT_MUST(w.pair->active.reset());
+    Endpoint again = establish(w.pair->active, w.pair->far);
+    const std::uint64_t key = bind_now(again, w.bind(200, 50));
+    cr_assert_neq(key, before);
+    cr_assert(w.writes(key, 200, 0, 5));
+    cr_assert_eq(w.region.data()[200], 5);
+    cr_assert_not(w.writes(before, 100, 0, 9));
+    cr_assert_eq(w.region.data()[100], 0);
 }

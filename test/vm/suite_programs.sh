@@ -13,6 +13,7 @@ tests=(
     "120 shared_receives_over_siw program siw transport_surface --filter shared_receive/*"
     "60 shared_receives_of_dat_over_rxe program rxe transport_dat --filter dat_receives/*"
     "60 shared_receives_of_dat_over_siw program siw transport_dat --filter dat_receives/*"
+    "120 windows_over_rxe program rxe transport_dat --filter dat_window/*"
     "120 atomics_over_rxe program rxe transport_surface --filter atomic/*"
 )
 

@@ -310,6 +310,7 @@ constexpr Offering kSoft = {
     .protocol = FI_PROTO_IWARP,
     .mr_mode = 0,
     .shared_receives = true,
+    .invalidates = true,
     .data_takes_receive = false,
     .data_size = kDataSize,
     .queue_size = kMaxQueueSize,
@@ -334,6 +335,7 @@ Offering offering_of(const verbs::Device& device) {
     if (o.shared_receives) {
         segments = std::min(segments, device.shared_segments);
     }
+    o.invalidates = device.invalidates;
     o.data_takes_receive = true;
     o.data_size = device.immediate ? kDataSize : 0;
     o.queue_size =

@@ -47,6 +47,7 @@ struct Offering {
     std::uint32_t protocol;
     int mr_mode;             // that RMA requires
     bool shared_receives;    // fi_srx_context(3)
+    bool invalidates;        // FI_DAT_INVALIDATE
     bool data_takes_receive; // a write with remote CQ data (U-62)
     std::size_t data_size;   // of remote CQ data
     std::size_t queue_size;  // operations, at most

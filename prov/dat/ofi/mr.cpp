@@ -42,11 +42,13 @@ class MemoryRegion final : public fid_mr {
     // From here on no peer reaches it. False: windows are cut from it (LMR-7).
     bool withdraw() {
         const soft::GateCaller in(domain_.gate());
+        if (!domain_.soft().regions().remove(static_cast<std::uint32_t>(key))) {
+            return false;
+        }
         if (device_region_) {
             domain_.device()->deregister(device_region_);
-            return true;
         }
-        return domain_.soft().regions().remove(static_cast<std::uint32_t>(key));
+        return true;
     }
     Domain& domain() { return domain_; }
 
@@ -106,6 +108,7 @@ int MemoryRegion::publish(const soft::Region& region, const verbs::Domain::Acces
         return verbs::log_failure("fi_mr_reg*()", errno);
     }
     key = verbs::Domain::remote_key(device_region_);
+    domain_.soft().regions().add(static_cast<std::uint32_t>(key), region); // for windows
     return 0;
 }
 

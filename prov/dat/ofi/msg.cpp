@@ -128,6 +128,9 @@ template <class Path> struct Sends {
         if (data && invalidate) {
             return refuse_flags("fi_sendmsg()", flags, ~std::uint64_t{FI_REMOTE_CQ_DATA});
         }
+        if (invalidate && !ep_of(ep).domain().offering().invalidates) {
+            return refuse_flags("fi_sendmsg()", flags, ~std::uint64_t{FI_DAT_INVALIDATE});
+        }
         Post post{invalidate ? soft::OpCode::send_invalidate : soft::OpCode::send,
                   kDone,
                   msg->msg_iov,

@@ -66,8 +66,8 @@ int open_window(fid_domain* f, const std::uint8_t* key, std::size_t size, fid_mr
                 void* context) {
     return no_throw([&] {
         Domain& domain = domain_of(f);
-        if (domain.device()) {
-            DAT_WARN(mr, "window(): memory windows are not offered on an RDMA device; "
+        if (domain.device() && !domain.device()->device().windows) {
+            DAT_WARN(mr, "window(): this RDMA device has no memory windows of type 2; "
                          "FI_DAT_TRANSPORT=soft has them");
             return -FI_EOPNOTSUPP;
         }
@@ -125,6 +125,23 @@ int describe(const fi_dat_bind& bind, const MemoryWindow& window, const soft::En
     return 0;
 }
 
+// The key that the device gives it; 0: the table is to give one. 0 or -FI_E*. Under the gate.
+int device_key(Domain& domain, const soft::Region& region, std::uint32_t source,
+               const fi_dat_bind& bind, std::uint32_t& key) {
+    if (!domain.device() || bind.len == 0) {
+        return 0;
+    }
+    if ((bind.flags & FI_DAT_ZERO_BASED) != 0) {
+        return refuse(-FI_EINVAL, "flags: FI_DAT_ZERO_BASED is not offered on an RDMA device");
+    }
+    const soft::Region& whole = *domain.soft().regions().region(source);
+    const bool writes = (bind.access & FI_REMOTE_WRITE) != 0;
+    const int rc = domain.device()->make_window(region.zone, whole.base, source, writes, key);
+    return rc == -EACCES ? refuse(-FI_EACCES, "FI_REMOTE_WRITE to a region that this side may not "
+                                              "write: register it with FI_RECV or FI_READ")
+                         : fi_result(rc);
+}
+
 void fill(soft::Request& request, const fi_dat_bind& bind, std::uint32_t key, bool reported) {
     request = soft::Request{};
     request.context = bind.context;
@@ -162,8 +179,12 @@ int Endpoint::bind_window(const fi_dat_bind& bind, std::uint64_t& key) {
         log_not_enabled();
         return -FI_EOPBADSTATE;
     }
-    const std::uint32_t prepared = table.prepare(
-        window->window, region, bind.len > 0 ? static_cast<std::uint32_t>(bind.mr->key) : 0);
+    const std::uint32_t source = bind.len > 0 ? static_cast<std::uint32_t>(bind.mr->key) : 0;
+    std::uint32_t prepared = 0;
+    if (const int rc = device_key(domain_, region, source, bind, prepared)) {
+        return rc;
+    }
+    prepared = table.prepare(window->window, region, source, prepared);
     const core::PostVerdict verdict = Unlinked::post(
         soft_, (bind.flags & FI_MORE) != 0, [&](soft::Request& request, std::uint64_t) {
             fill(request, bind, prepared, tx_reported(bind.flags));

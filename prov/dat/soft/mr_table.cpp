@@ -45,6 +45,9 @@ bool MrTable::remove(std::uint32_t key) {
         if (source != regions_.end()) {
             --source->second.windows;
         }
+        if (keeper_) {
+            keeper_->window_gone(key);
+        }
     }
     regions_.erase(found);
     for (RegionWatcher* watcher : watchers_) {
@@ -53,13 +56,18 @@ bool MrTable::remove(std::uint32_t key) {
     return true;
 }
 
-std::uint32_t MrTable::prepare(Window& window, const Region& what, std::uint32_t cut_from) {
+std::uint32_t MrTable::prepare(Window& window, const Region& what, std::uint32_t cut_from,
+                               std::uint32_t key) {
     Region waiting = what;
     waiting.window = &window;
     waiting.cut_from = what.length > 0 ? cut_from : 0;
     waiting.access_if_bound = std::exchange(waiting.access, std::uint8_t{0});
     window.waiting_.reserve(window.waiting_.size() + 1);
-    const std::uint32_t key = add(waiting);
+    if (key == 0) {
+        key = add(waiting);
+    } else {
+        add(key, waiting);
+    }
     window.waiting_.push_back(key);
     if (what.length > 0) {
         ++regions_.find(cut_from)->second.windows;

@@ -77,6 +77,16 @@ class RegionWatcher {
     ~RegionWatcher() = default;
 };
 
+// Who gives windows their keys, where the table does not: a device. Told of each that is
+// dead.
+class WindowKeeper {
+  public:
+    virtual void window_gone(std::uint32_t key) = 0;
+
+  protected:
+    ~WindowKeeper() = default;
+};
+
 class MrTable {
   public:
     static constexpr std::uint64_t kKeyLimit = std::uint64_t{1} << 32;
@@ -95,8 +105,10 @@ class MrTable {
 
     // A random free key for `what`, of the zone and memory of `cut_from`, which has to be
     // a region's; no peer reaches it before bind(). Of length 0: bind() will unbind the
-    // window, and the key is never one. Throws std::bad_alloc.
-    std::uint32_t prepare(Window& window, const Region& what, std::uint32_t cut_from);
+    // window, and the key is never one. `key`: another one than a random one, which is
+    // free. Throws std::bad_alloc.
+    std::uint32_t prepare(Window& window, const Region& what, std::uint32_t cut_from,
+                          std::uint32_t key = 0);
     // RMR-5: the key is the window's, and the one before is dead. Nothing where the window
     // has been closed, or the key is dead.
     void bind(std::uint32_t key);
@@ -115,6 +127,7 @@ class MrTable {
 
     // From here on it is told of each remove() before that returns.
     void watch(RegionWatcher& watcher) { watchers_.push_back(&watcher); }
+    void keep_windows(WindowKeeper& keeper) { keeper_ = &keeper; }
     void unwatch(RegionWatcher& watcher) { std::erase(watchers_, &watcher); }
 
     // Binds counters to a region; nullptr leaves that as it is. False: no such key.
@@ -128,6 +141,7 @@ class MrTable {
     bool counts_ = false; // count() was called
     std::unordered_map<std::uint32_t, Region> regions_;
     std::vector<RegionWatcher*> watchers_;
+    WindowKeeper* keeper_ = nullptr;
 };
 
 } // namespace dat::soft

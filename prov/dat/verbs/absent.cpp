@@ -31,7 +31,11 @@ void Domain::progress_connections() {}
 void Domain::ready(std::uint32_t) {}
 ibv_mr* Domain::register_memory(const void*, void*, std::size_t, const Access&) { return nullptr; }
 std::uint32_t Domain::remote_key(const ibv_mr*) { return 0; }
+int Domain::make_window(const void*, const void*, std::uint32_t, bool, std::uint32_t&) {
+    return -ENODEV;
+}
 void Memory::remove(ibv_mr*) {}
+void Windows::window_gone(std::uint32_t) {}
 
 void Link::transmit(std::uint64_t, bool) {}
 SocketAddress Link::local() const { return {}; }

@@ -73,6 +73,9 @@ void describe(ibv_context* context, std::uint8_t port, Device& device) {
     device.iwarp = context->device->transport_type == IBV_TRANSPORT_IWARP;
     device.atomics = !device.iwarp && attr.atomic_cap != IBV_ATOMIC_NONE;
     device.immediate = !device.iwarp;
+    constexpr unsigned kWindows = IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B;
+    device.windows = (attr.device_cap_flags & kWindows) != 0;
+    device.invalidates = (attr.device_cap_flags & IBV_DEVICE_MEM_MGT_EXTENSIONS) != 0;
     device.segments = static_cast<std::uint32_t>(std::max(attr.max_sge, 1));
     device.read_segments =
         device.iwarp ? static_cast<std::uint32_t>(std::max(attr.max_sge_rd, 1)) : device.segments;

@@ -26,6 +26,8 @@ struct Device {
     bool iwarp = false;
     bool atomics = false;       // on 8 bytes (fetch-add, compare-swap)
     bool immediate = false;     // remote CQ data
+    bool windows = false;       // of type 2, bound by requests
+    bool invalidates = false;   // sends with invalidate
     std::uint32_t segments = 0; // of a request or receive
     std::uint32_t read_segments = 0;
     std::uint32_t operations = 0;      // that a queue holds

@@ -65,6 +65,7 @@ int Domain::open(const SocketAddress& address) {
                            anchor_->verbs ? errno : ENODEV);
     }
     context_ = anchor_->verbs;
+    soft_.regions().keep_windows(windows_);
     describe(context_, anchor_->port_num, device_);
     completions_ = ibv_create_comp_channel(context_);
     if (!completions_) {
@@ -123,9 +124,23 @@ ibv_mr* Domain::register_memory(const void* zone, void* base, std::size_t length
     if (device_.atomics && access.remote_write) {
         flags |= IBV_ACCESS_REMOTE_ATOMIC;
     }
+    if (device_.windows) {
+        flags |= IBV_ACCESS_MW_BIND;
+    }
     return memory_.add(own, base, length, flags);
 }
 
 std::uint32_t Domain::remote_key(const ibv_mr* mr) { return mr->rkey; }
+
+int Domain::make_window(const void* zone, const void* base, std::uint32_t key, bool writes,
+                        std::uint32_t& made) {
+    ibv_mr* const region = memory_.region(base, key, writes);
+    if (!region) {
+        return -EACCES;
+    }
+    ibv_pd* const own = pd(zone);
+    made = own ? windows_.make(own, region) : 0;
+    return made ? 0 : log_failure("bind_window(): ibv_alloc_mw()", errno);
+}
 
 } // namespace dat::verbs

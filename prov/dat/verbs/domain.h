@@ -9,6 +9,7 @@
 #include "soft/reactor.h"
 #include "verbs/device.h"
 #include "verbs/memory.h"
+#include "verbs/windows.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -68,6 +69,7 @@ class Domain final : private soft::Pollable {
     rdma_event_channel* manager() const { return manager_; }
     ibv_comp_channel* completions() const { return completions_; }
     Memory& memory() { return memory_; }
+    Windows& windows() { return windows_; }
     // Of a protection zone; nullptr: errno. It lives as long as the domain.
     ibv_pd* pd(const void* zone);
 
@@ -83,6 +85,10 @@ class Domain final : private soft::Pollable {
     ibv_mr* register_memory(const void* zone, void* base, std::size_t length, const Access& access);
     void deregister(ibv_mr* mr) { memory_.remove(mr); }
     static std::uint32_t remote_key(const ibv_mr* mr);
+    // The key of a bind of a window of `zone` to memory of the region with `key`, which
+    // begins at `base`. 0 or -errno; -EACCES: peers could write what this side may not.
+    int make_window(const void* zone, const void* base, std::uint32_t key, bool writes,
+                    std::uint32_t& made);
 
   private:
     struct Connections final : soft::Pollable {
@@ -100,6 +106,7 @@ class Domain final : private soft::Pollable {
     ibv_context* context_ = nullptr;
     std::map<const void*, ibv_pd*> pds_;
     Memory memory_;
+    Windows windows_;
     Connections connections_{*this};
 };
 

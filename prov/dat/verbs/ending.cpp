@@ -238,6 +238,7 @@ void Link::part(Parting how) {
             ibv_modify_qp(qp_, &attr, IBV_QP_STATE);
         }
         harvest();
+        domain_.windows().link_ends(this, domain_.soft().regions());
         // From here on the device touches no memory of the program.
         rdma_destroy_qp(id_);
         qp_ = nullptr;

@@ -133,6 +133,11 @@ void Link::transmit(std::uint64_t seq, bool) {
     case OpCode::send:
         wr.opcode = request.has_data ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND;
         break;
+    case OpCode::send_invalidate:
+        wr.opcode = IBV_WR_SEND_WITH_INV;
+        break;
+    case OpCode::bind:
+        return post_bind(seq);
     case OpCode::write:
         wr.opcode = request.has_data ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE;
         break;
@@ -149,10 +154,12 @@ void Link::transmit(std::uint64_t seq, bool) {
         wr.opcode = IBV_WR_ATOMIC_CMP_AND_SWP;
         access = IBV_ACCESS_LOCAL_WRITE;
         break;
-    default: // refused before: the offer has none
-        return post_failed(seq, EOPNOTSUPP);
     }
-    wr.imm_data = htonl(request.data);
+    if (request.op == OpCode::send_invalidate) [[unlikely]] {
+        wr.invalidate_rkey = request.remote_key;
+    } else {
+        wr.imm_data = htonl(request.data);
+    }
     wr.wr.rdma.remote_addr = request.remote_address;
     wr.wr.rdma.rkey = request.remote_key;
     std::span<const soft::Iov> from = request.segments();
@@ -179,6 +186,39 @@ void Link::transmit(std::uint64_t seq, bool) {
     if (const int error = ibv_post_send(qp_, &wr, &bad)) [[unlikely]] {
         post_failed(seq, error);
     }
+}
+
+// RMR-4: what is behind it in the queue waits for it. A window that is to be unbound is
+// so when what was posted before has completed: a write of no bytes tells that.
+void Link::post_bind(std::uint64_t seq) {
+    const soft::Request& request = endpoint_.request(seq);
+    const soft::Region* const window = domain_.soft().regions().region(request.remote_key);
+    ibv_sge nothing{};
+    ibv_send_wr wr{};
+    ibv_send_wr* bad = nullptr;
+    wr.wr_id = request_id(seq);
+    wr.send_flags = IBV_SEND_SIGNALED;
+    if (request.fence) {
+        wr.send_flags |= IBV_SEND_FENCE;
+    }
+    wr.sg_list = &nothing;
+    wr.opcode = IBV_WR_RDMA_WRITE;
+    wr.num_sge = domain_.device().iwarp ? 1 : 0;
+    if (window && window->length > 0) {
+        wr.num_sge = 0;
+        domain_.windows().bind(request.remote_key, *window, this, wr);
+    }
+    ++binds_;
+    if (const int error = ibv_post_send(qp_, &wr, &bad)) {
+        post_failed(seq, error);
+    }
+}
+
+void Link::finish_bind(std::uint64_t seq) {
+    --binds_;
+    const std::uint32_t key = endpoint_.request(seq).remote_key;
+    endpoint_.carry_out_bind(seq);
+    domain_.windows().completed(key);
 }
 
 // Such a request never was on its way: it fails, and the connection with it.
@@ -302,6 +342,10 @@ bool Link::take(const ibv_wc& wc) {
 void Link::finish_below(std::uint64_t seq) {
     while (done_ < seq) {
         loans_.end(request_id(done_));
+        if (binds_ > 0 && endpoint_.request(done_).op == OpCode::bind) [[unlikely]] {
+            finish_bind(done_++);
+            continue;
+        }
         endpoint_.finish_request(done_++, DtoStatus::success);
     }
 }
@@ -315,11 +359,26 @@ std::uint64_t Link::receive_of(const ibv_wc& wc) {
     return seq_of(wc.wr_id);
 }
 
+// Linux's rxe says it with the kernel's bit, which is another one in a program.
+bool Link::invalidated(const ibv_wc& wc) const {
+    const soft::Region* const region = domain_.soft().regions().region(wc.invalidated_rkey);
+    return (wc.wc_flags & IBV_WC_WITH_INV) != 0 || (region && region->window);
+}
+
 void Link::received(const ibv_wc& wc) {
     const std::uint64_t seq = receive_of(wc);
     const bool by_write = wc.opcode == IBV_WC_RECV_RDMA_WITH_IMM;
-    if ((wc.wc_flags & IBV_WC_WITH_IMM) == 0) [[likely]] {
+    constexpr unsigned kMore = IBV_WC_WITH_IMM | IBV_WC_WITH_INV | IBV_WC_IP_CSUM_OK;
+    if ((wc.wc_flags & kMore) == 0) [[likely]] {
         return endpoint_.complete_message(seq, wc.byte_len);
+    }
+    if ((wc.wc_flags & IBV_WC_WITH_IMM) == 0) {
+        if (!invalidated(wc)) {
+            return endpoint_.complete_message(seq, wc.byte_len);
+        }
+        domain_.soft().regions().spoil(wc.invalidated_rkey);
+        return endpoint_.complete_receive(seq, DtoStatus::success, wc.byte_len, soft::kInvalidated,
+                                          wc.invalidated_rkey);
     }
     const auto how =
         static_cast<std::uint8_t>(by_write ? soft::kWithData | soft::kByWrite : soft::kWithData);

@@ -68,11 +68,14 @@ class Link final : public soft::MemoryLink, public CmSink, private soft::Timer {
     bool take(const ibv_wc& wc);
     std::uint64_t receive_of(const ibv_wc& wc);
     void received(const ibv_wc& wc);
+    bool invalidated(const ibv_wc& wc) const;
     bool failed(const ibv_wc& wc);
     void finish_below(std::uint64_t seq);
     void watch_drain();
     void check_drained();
     void post_marker();
+    void post_bind(std::uint64_t seq);
+    void finish_bind(std::uint64_t seq);
     void post_failed(std::uint64_t seq, int error);
     bool qp_failed() const;
     void harvest();
@@ -93,6 +96,7 @@ class Link final : public soft::MemoryLink, public CmSink, private soft::Timer {
     std::unique_ptr<Batch> batch_;
     mutable int ready_ = 0; // of batch_
     mutable int taken_ = 0;
+    std::uint32_t binds_ = 0; // on their way
     std::uint32_t idle_polls_ = 0;
     bool asleep_ = true;
     bool started_ = false;

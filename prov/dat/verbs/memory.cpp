@@ -29,6 +29,17 @@ void Memory::remove(ibv_mr* mr) {
     ibv_dereg_mr(mr);
 }
 
+ibv_mr* Memory::region(const void* base, std::uint32_t key, bool writable) {
+    const auto range = regions_.equal_range(reinterpret_cast<std::uintptr_t>(base));
+    for (auto at = range.first; at != range.second; ++at) {
+        if (at->second.mr->rkey == key &&
+            (!writable || (at->second.access & IBV_ACCESS_LOCAL_WRITE) != 0)) {
+            return at->second.mr;
+        }
+    }
+    return nullptr;
+}
+
 bool Memory::covers(const ibv_mr& mr, int has, ibv_pd* pd, const void* base, std::size_t length,
                     int access) {
     const auto from = reinterpret_cast<std::uintptr_t>(base);

@@ -25,6 +25,9 @@ class Memory {
     ibv_mr* add(ibv_pd* pd, void* base, std::size_t length, int access);
     void remove(ibv_mr* mr); // deregisters
 
+    // The registered one with that remote key, which begins at `base`; nullptr: there is none.
+    // `writable`: with IBV_ACCESS_LOCAL_WRITE.
+    ibv_mr* region(const void* base, std::uint32_t key, bool writable);
     // A region of `pd` that has all of the range and of `access`; nullptr: none was found.
     const ibv_mr* find(ibv_pd* pd, const void* base, std::size_t length, int access) {
         return last_ && covers(*last_, last_access_, pd, base, length, access)

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// See windows.h. May include: verbs, soft, system headers.
+#include "verbs/windows.h"
+
+#include <cerrno>
+#include <infiniband/verbs.h>
+#include <vector>
+
+namespace dat::verbs {
+
+std::uint32_t Windows::make(ibv_pd* pd, ibv_mr* region) {
+    ibv_mw* const window = ibv_alloc_mw(pd, IBV_MW_TYPE_2);
+    if (!window) {
+        return 0;
+    }
+    const std::uint32_t key = ibv_inc_rkey(window->rkey);
+    if (!entries_.emplace(key, Entry{window, region}).second) {
+        ibv_dealloc_mw(window);
+        errno = EAGAIN;
+        return 0;
+    }
+    return key;
+}
+
+bool Windows::bind(std::uint32_t key, const soft::Region& window, const void* link,
+                   ibv_send_wr& wr) {
+    const auto found = entries_.find(key);
+    if (found == entries_.end()) {
+        return false;
+    }
+    Entry& entry = found->second;
+    entry.link = link;
+    entry.busy = true;
+    unsigned access = 0;
+    if ((window.access_if_bound & soft::kRemoteRead) != 0) {
+        access |= IBV_ACCESS_REMOTE_READ;
+    }
+    if ((window.access_if_bound & soft::kRemoteWrite) != 0) {
+        access |= IBV_ACCESS_REMOTE_WRITE;
+    }
+    wr.opcode = IBV_WR_BIND_MW;
+    wr.bind_mw.mw = entry.window;
+    wr.bind_mw.rkey = key;
+    wr.bind_mw.bind_info = {
+        .mr = entry.region,
+        .addr = reinterpret_cast<std::uintptr_t>(window.base),
+        .length = window.length,
+        .mw_access_flags = access,
+    };
+    return true;
+}
+
+void Windows::destroy(std::unordered_map<std::uint32_t, Entry>::iterator at) {
+    ibv_dealloc_mw(at->second.window);
+    entries_.erase(at);
+}
+
+void Windows::completed(std::uint32_t key) {
+    const auto found = entries_.find(key);
+    if (found != entries_.end()) {
+        found->second.busy = false;
+        if (found->second.gone) {
+            destroy(found);
+        }
+    }
+}
+
+void Windows::window_gone(std::uint32_t key) {
+    const auto found = entries_.find(key);
+    if (found == entries_.end()) {
+        return;
+    }
+    if (found->second.busy) {
+        found->second.gone = true;
+    } else {
+        destroy(found);
+    }
+}
+
+void Windows::link_ends(const void* link, soft::MrTable& table) {
+    std::vector<std::uint32_t> keys;
+    for (const auto& [key, entry] : entries_) {
+        if (entry.link == link) {
+            keys.push_back(key);
+        }
+    }
+    for (const std::uint32_t key : keys) {
+        destroy(entries_.find(key));
+        table.spoil(key);
+    }
+}
+
+} // namespace dat::verbs
