@@ -3,8 +3,9 @@
 // An MPI program that checks what it is given: point-to-point, collectives, derived
 // types, one-sided, communicators, wildcards. run.sh starts it.
 //
-//   mpi_suite            everything; rank 0 prints a line for each part
-//   mpi_suite die        the last rank kills itself while the others wait for it
+//   mpi_suite [everything [BYTES]]  rank 0 prints a line for each part; BYTES: of the
+//                                   largest message, 16 MiB by default
+//   mpi_suite die                   the last rank kills itself while the others wait for it
 //
 // Exit status 0 if all was right. May include: the C++ library, MPI.
 #include <mpi.h>
@@ -12,6 +13,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <numeric>
 #include <string_view>
@@ -20,12 +22,12 @@
 namespace {
 
 constexpr int kMiB = 1 << 20;
-constexpr int kLargest = 16 * kMiB; // bytes that one collective moves to a rank
 using Bytes = std::vector<unsigned char>;
 
 int g_rank = 0;
 int g_ranks = 0;
-long g_wrong = 0; // of the part that runs, here
+int g_largest = 16 * kMiB; // bytes that one collective moves to a rank
+long g_wrong = 0;          // of the part that runs, here
 
 // Counts, and says once in a part what is wrong.
 void expect(bool good, const char* what, long a = 0, long b = 0) {
@@ -224,7 +226,7 @@ void exchange(int size) {
 }
 
 void collectives() {
-    for (const int size : {0, 8, 1000, 20000, 300000, kMiB, kLargest}) {
+    for (const int size : {0, 8, 1000, 20000, 300000, kMiB, g_largest}) {
         broadcast_and_reduce(size);
         exchange(size);
         MPI_Barrier(MPI_COMM_WORLD);
@@ -435,6 +437,9 @@ int main(int argc, char** argv) {
     }
     if (argc > 1 && std::string_view(argv[1]) == "die") {
         die();
+    }
+    if (argc > 2) {
+        g_largest = std::atoi(argv[2]);
     }
     bool right = true;
     for (const Part& part : kParts) {

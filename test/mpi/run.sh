@@ -6,10 +6,13 @@
 #
 #   run.sh [PREFIX]
 #
-# PREFIX is where the provider was installed; without it DAT_BUILDDIR names a build folder.
+# PREFIX is where the provider was installed; without it DAT_BUILDDIR names a build folder,
+# whose mpi_suite is used if it is there.
 #
 # DAT_MPI_RANKS    numbers of processes ("2 4 8")
-# DAT_MPI_LINKS    "shm tcp", or one of them
+# DAT_MPI_DYING    number of processes where one dies (4)
+# DAT_MPI_LINKS    "shm tcp"; verbs: the RDMA device of the interface in FI_DAT_IFACE
+# DAT_MPI_MOST     bytes of the largest message (16 MiB)
 # DAT_MPI_LIMIT_S  seconds after which a run of mpirun counts as hung (240)
 #
 # Prints a line for each check, `ok ...` or `FAIL ...`. Exit status 0 if all was right.
@@ -18,6 +21,7 @@ set -u
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/../../util/common.sh"
 limit=${DAT_MPI_LIMIT_S:-240}
+most=${DAT_MPI_MOST:-16777216}
 
 if [ -n "${1:-}" ]; then
     FI_PROVIDER_PATH=$1/lib/libfabric
@@ -58,11 +62,11 @@ mpi() { # ranks words...
     options=(-np "$ranks" --oversubscribe --mca mpi_yield_when_idle 1
         --mca pml cm --mca mtl ofi --mca osc pt2pt
         --mca opal_common_ofi_provider_include 'dat;ofi_rxm' --mca opal_common_ofi_verbose 100
-        -x FI_PROVIDER -x FI_PROVIDER_PATH -x FI_DAT_SHM)
+        -x FI_PROVIDER -x FI_PROVIDER_PATH)
     [ "$(id -u)" -ne 0 ] || options+=(--allow-run-as-root)
     status=0
     SECONDS=0
-    setsid -w timeout -k 5 "$limit" mpirun "${options[@]}" "$scratch/mpi_suite" "$@" \
+    setsid -w timeout -k 5 "$limit" mpirun "${options[@]}" "$program" "$@" \
         >"$scratch/log" 2>&1 </dev/null &
     running=$!
     wait "$running" || status=$?
@@ -81,19 +85,21 @@ nothing_stays() {
     return 1
 }
 
-# Each process says which provider it took; pml cm has nothing else to fall back on.
-took_dat() { # ranks
-    [ "$(grep -cF 'mtl:ofi:prov: dat;ofi_rxm' "$scratch/log")" -ge "$1" ]
+# Each process says which provider it took; pml cm has nothing else to fall back on. Where it
+# is to be a device, the provider says that its domain is one.
+took_dat() { # ranks link
+    [ "$(grep -cF 'mtl:ofi:prov: dat;ofi_rxm' "$scratch/log")" -ge "$1" ] || return
+    [ "$2" != verbs ] || [ "$(grep -c ':dat:domain:.*: the domain is the RDMA device ' "$scratch/log")" -ge "$1" ]
 }
 
 everything() { # ranks link
     local line good=0
-    mpi "$1"
+    mpi "$1" everything "$most"
     while read -r line; do
         good=1
         verdict "$1 processes, $2: ${line#*: }" "$([[ $line == right:* ]] && echo 0 || echo 1)"
     done < <(grep -E '^(right|WRONG): ' "$scratch/log")
-    [ $good -eq 1 ] && [ $status -eq 0 ] && nothing_stays && took_dat "$1"
+    [ $good -eq 1 ] && [ $status -eq 0 ] && nothing_stays && took_dat "$1" "$2"
     good=$?
     verdict "$1 processes, $2: mpirun ends with 0, all took dat;ofi_rxm" $good
     [ $good -eq 0 ] || { echo "exit status $status"; tail -n 40 "$scratch/log"; }
@@ -104,21 +110,29 @@ everything() { # ranks link
 death() { # ranks link
     local good
     mpi "$1" die
-    [ $status -ne 0 ] && [ $status -ne 124 ] && grep -q 'exited on signal 9' "$scratch/log" && nothing_stays && took_dat "$1"
+    [ $status -ne 0 ] && [ $status -ne 124 ] && grep -q 'exited on signal 9' "$scratch/log" &&
+        nothing_stays && took_dat "$1" "$2"
     good=$?
     verdict "$1 processes, $2: one is killed, mpirun ends with an error and nothing stays" $good
     [ $good -eq 0 ] || tail -n 40 "$scratch/log"
     end_session "$running"
 }
 
-if ! mpicxx -std=c++20 -O2 -Wall -Wextra -DOMPI_SKIP_MPICXX "$here/mpi_suite.cpp" -o "$scratch/mpi_suite"; then
-    echo 'FAIL mpi_suite.cpp was not compiled'
-    exit 1
+program=${DAT_BUILDDIR:-}/test/mpi/mpi_suite
+if [ ! -x "$program" ]; then
+    program=$scratch/mpi_suite
+    if ! mpicxx -std=c++20 -O2 -Wall -Wextra -DOMPI_SKIP_MPICXX "$here/mpi_suite.cpp" -o "$program"; then
+        echo 'FAIL mpi_suite.cpp was not compiled'
+        exit 1
+    fi
 fi
 for link in ${DAT_MPI_LINKS:-shm tcp}; do
-    FI_DAT_SHM=$([ "$link" = shm ] && echo 1 || echo 0)
-    export FI_DAT_SHM
+    case $link in
+    verbs) export FI_DAT_TRANSPORT=verbs FI_LOG_LEVEL=info FI_LOG_PROV=dat ;;
+    shm) export FI_DAT_SHM=1 ;;
+    *) export FI_DAT_SHM=0 ;;
+    esac
     for ranks in ${DAT_MPI_RANKS:-2 4 8}; do everything "$ranks" "$link"; done
-    death 4 "$link"
+    death "${DAT_MPI_DYING:-4}" "$link"
 done
 exit $failed

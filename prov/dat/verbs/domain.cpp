@@ -3,6 +3,7 @@
 // See domain.h. May include: verbs, soft, base, system headers.
 #include "verbs/domain.h"
 
+#include "base/log.h"
 #include "soft/domain.h"
 #include "verbs/link.h"
 
@@ -75,7 +76,12 @@ int Domain::open(const SocketAddress& address) {
     make_nonblocking(completions_->fd);
     int rc = soft_.reactor().add(completions_->fd, EPOLLIN, *this);
     rc = rc ? rc : soft_.handshakes().add(manager_->fd, EPOLLIN, connections_);
-    return rc ? log_failure("fi_domain(): epoll", -rc) : 0;
+    if (rc != 0) {
+        return log_failure("fi_domain(): epoll", -rc);
+    }
+    DAT_INFO(domain, "fi_domain(): the domain is the RDMA device %s at %s", device_.name.c_str(),
+             address.text().c_str());
+    return 0;
 }
 
 ibv_pd* Domain::pd(const void* zone) {
