@@ -43,7 +43,7 @@ class Cr final : public Object {
     const Info info_;
     const std::uint64_t qualifier_;
     const std::size_t size_;
-    std::array<std::byte, Ep::kMaxPrivateData + 4> data_{};
+    std::array<std::byte, Limits::kMaxPrivateData + 4> data_{};
     Ep* ep_ = nullptr; // of an RSP, or made by the provider
 };
 

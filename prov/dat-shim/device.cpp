@@ -3,14 +3,20 @@
 // See device.h. May include: dat-shim, libfabric, system headers.
 #include "dat-shim/device.h"
 
+#include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
 #include <rdma/providers/fi_prov.h>
 
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
 #include <new>
+#include <unistd.h>
 #include <utility>
 
 // The module's entry, hidden in this library. It reads the variables FI_DAT_*.
@@ -25,6 +31,8 @@ fi_provider& provider() {
 }
 
 constexpr std::uint32_t kVersion = FI_VERSION(1, 17);
+constexpr std::int32_t kSoftMtu = 65024;
+constexpr char kDevices[] = "/sys/class/infiniband";
 
 Info make_hints() {
     Info hints(fi_allocinfo());
@@ -32,8 +40,8 @@ Info make_hints() {
         throw std::bad_alloc();
     }
     hints->ep_attr->type = FI_EP_MSG;
-    hints->caps = FI_MSG | FI_RMA | FI_ATOMIC;
     hints->mode = FI_RX_CQ_DATA;
+    hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
     hints->domain_attr->threading = FI_THREAD_SAFE; // MT-4
     hints->domain_attr->data_progress = FI_PROGRESS_AUTO;
     hints->domain_attr->control_progress = FI_PROGRESS_AUTO;
@@ -48,6 +56,72 @@ Info get_info(const char* node, std::uint64_t flags, const fi_info* hints) {
     return Info(found);
 }
 
+// A domain of a device is called after it and a port, one of TCP after its interface.
+bool is_port(std::string_view adapter) { return adapter.find('/') != std::string_view::npos; }
+
+// Addresses of this host, with their interfaces: IPv4 before IPv6, loopback last.
+class Addresses {
+  public:
+    Addresses() : list_(nullptr, freeifaddrs) {
+        ifaddrs* raw = nullptr;
+        if (getifaddrs(&raw) != 0) {
+            return;
+        }
+        list_.reset(raw);
+        for (const unsigned loopback : {0U, unsigned{IFF_LOOPBACK}}) {
+            for (const int family : {AF_INET, AF_INET6}) {
+                for (const ifaddrs* entry = raw; entry; entry = entry->ifa_next) {
+                    if (entry->ifa_addr && entry->ifa_addr->sa_family == family &&
+                        (entry->ifa_flags & IFF_LOOPBACK) == loopback &&
+                        (entry->ifa_flags & IFF_UP) != 0 && !is_link_local(*entry->ifa_addr)) {
+                        all_.push_back(entry);
+                    }
+                }
+            }
+        }
+    }
+    const std::vector<const ifaddrs*>& all() const { return all_; }
+
+  private:
+    static bool is_link_local(const sockaddr& address) {
+        return address.sa_family == AF_INET6 &&
+               IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6&>(address).sin6_addr);
+    }
+    std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> list_;
+    std::vector<const ifaddrs*> all_;
+};
+
+// What is offered on an address; one is asked for at a time, since to look for the device of
+// each takes long.
+Info offers_at(const sockaddr& address, Info hints) {
+    const std::size_t size =
+        address.sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+    hints->src_addr = std::malloc(size); // for fi_freeinfo(), which calls free()
+    if (!hints->src_addr) {
+        throw std::bad_alloc();
+    }
+    std::memcpy(hints->src_addr, &address, size);
+    hints->src_addrlen = size;
+    return get_info(nullptr, 0, hints.get());
+}
+
+// The first offer on an address of the interface, or the one of the port; `from`: the only
+// interface where it is looked for, empty: all.
+Info find_on(const Addresses& addresses, const std::string& adapter, const std::string& from) {
+    for (const ifaddrs* entry : addresses.all()) {
+        if (!from.empty() && from != entry->ifa_name) {
+            continue;
+        }
+        const Info found = offers_at(*entry->ifa_addr, make_hints());
+        for (const fi_info* info = found.get(); info; info = info->next) {
+            if (!is_port(adapter) || adapter == info->domain_attr->name) {
+                return Info(fi_dupinfo(info));
+            }
+        }
+    }
+    return nullptr;
+}
+
 // The first of the wanted family, alone.
 Info first_of(const Info& list, std::uint32_t format) {
     for (const fi_info* info = list.get(); info; info = info->next) {
@@ -58,20 +132,84 @@ Info first_of(const Info& list, std::uint32_t format) {
     return nullptr;
 }
 
+bool same_address(const sockaddr& a, const sockaddr& b) {
+    if (a.sa_family != b.sa_family) {
+        return false;
+    }
+    if (a.sa_family == AF_INET) {
+        return reinterpret_cast<const sockaddr_in&>(a).sin_addr.s_addr ==
+               reinterpret_cast<const sockaddr_in&>(b).sin_addr.s_addr;
+    }
+    return IN6_ARE_ADDR_EQUAL(&reinterpret_cast<const sockaddr_in6&>(a).sin6_addr,
+                              &reinterpret_cast<const sockaddr_in6&>(b).sin6_addr);
+}
+
+// The network interface of a device and port (sysfs); empty: none is told.
+std::string interface_of_rdma_port(const std::string& adapter) {
+    const std::size_t slash = adapter.find('/');
+    std::ifstream file(std::string(kDevices) + "/" + adapter.substr(0, slash) + "/ports/" +
+                       adapter.substr(slash + 1) + "/gid_attrs/ndevs/0");
+    std::string name;
+    std::getline(file, name);
+    return name;
+}
+
+// How many operations a queue of the device has, by halves: its offer tells a default.
+std::int32_t queue_size_of(const fi_info& info) {
+    std::int32_t size = Limits::kMaxDtos / 2; // some are the provider's own
+    for (; size > 1; size /= 2) {
+        Info hints = make_hints();
+        hints->domain_attr->name = strdup(info.domain_attr->name);
+        hints->tx_attr->size = hints->rx_attr->size = static_cast<std::size_t>(size);
+        if (offers_at(*static_cast<const sockaddr*>(info.src_addr), std::move(hints))) {
+            break;
+        }
+    }
+    return size;
+}
+
+// The largest of InfiniBand's that the interface has room for, as devices tell it.
+std::int32_t mtu_of(const sockaddr& address) {
+    std::int32_t interface = 0;
+    const Addresses addresses;
+    for (const ifaddrs* entry : addresses.all()) {
+        if (same_address(*entry->ifa_addr, address)) {
+            std::ifstream("/sys/class/net/" + std::string(entry->ifa_name) + "/mtu") >> interface;
+        }
+    }
+    constexpr std::int32_t kHeaders = 80; // of RoCE
+    std::int32_t mtu = 4096;
+    while (mtu > 256 && mtu > interface - kHeaders) {
+        mtu /= 2;
+    }
+    return mtu;
+}
+
 } // namespace
 
-Info offer_of(const std::string& device) {
-    Info hints = make_hints();
-    hints->domain_attr->name = strdup(device.c_str());
-    Info list = get_info(nullptr, 0, hints.get());
-    if (!list) { // an address, or the name of this host
-        free(std::exchange(hints->domain_attr->name, nullptr));
-        list = get_info(device.c_str(), FI_SOURCE, hints.get());
+Info offer_of(const std::string& adapter) {
+    const Addresses addresses;
+    Info info;
+    if (is_port(adapter)) {
+        const std::string interface = interface_of_rdma_port(adapter);
+        info = find_on(addresses, adapter, interface);
+        if (!info && !interface.empty()) { // its device is not to be used, or cannot be
+            info = find_on(addresses, interface, interface);
+        }
+    } else {
+        info = find_on(addresses, adapter, adapter);
     }
-    Info info = first_of(list, FI_SOCKADDR_IN);
-    info = info ? std::move(info) : first_of(list, FI_SOCKADDR_IN6);
+    if (!info) { // an address, or the name of this host
+        const Info named = get_info(adapter.c_str(), FI_SOURCE, make_hints().get());
+        info = first_of(named, FI_SOCKADDR_IN);
+        info = info ? std::move(info) : first_of(named, FI_SOCKADDR_IN6);
+    }
     if (info) { // DAT names memory by virtual address; keys are random
-        info->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_PROV_KEY;
+        info->domain_attr->mr_mode |= FI_MR_VIRT_ADDR | FI_MR_PROV_KEY;
+        // Nothing here asks for these.
+        constexpr std::uint64_t kUnused = FI_MULTI_RECV | FI_RMA_EVENT;
+        info->caps &= ~kUnused;
+        info->rx_attr->caps &= ~kUnused;
         // A write with immediate data takes a receive, as on InfiniBand.
         info->mode |= FI_RX_CQ_DATA;
         info->rx_attr->mode |= FI_RX_CQ_DATA;
@@ -84,43 +222,109 @@ Info offer_of(const std::string& device) {
 
 std::vector<std::string> interfaces() {
     std::vector<std::string> names;
-    const Info list = get_info(nullptr, 0, make_hints().get());
-    for (const fi_info* info = list.get(); info; info = info->next) {
-        if (std::ranges::find(names, info->domain_attr->name) == names.end()) {
-            names.emplace_back(info->domain_attr->name);
+    const Addresses addresses;
+    for (const ifaddrs* entry : addresses.all()) {
+        const std::string name = entry->ifa_name;
+        if (std::ranges::find(names, name) == names.end() &&
+            offers_at(*entry->ifa_addr, make_hints())) {
+            names.push_back(name);
         }
     }
     return names;
 }
 
-std::string interface_of_rdma_device(const std::string& device, const std::string& port) {
-    if (device.empty() || device.find('/') != std::string::npos) {
+std::string rdma_port(const std::string& device, const std::string& port) {
+    if (device.empty() || device.find('/') != std::string::npos ||
+        access((std::string(kDevices) + "/" + device).c_str(), F_OK) != 0) {
         return {};
     }
-    const std::string number = port.empty() || port == "0" ? "1" : port;
-    std::ifstream file("/sys/class/infiniband/" + device + "/ports/" + number +
-                       "/gid_attrs/ndevs/0");
-    std::string name;
-    std::getline(file, name);
-    return name;
+    return device + "/" + (port.empty() || port == "0" ? "1" : port);
 }
 
-std::string interface_in(std::string_view ia_name, const std::vector<std::string>& interfaces) {
-    const auto ends_word = [&](std::size_t at) {
-        return at >= ia_name.size() || ia_name[at] == '-' || ia_name[at] == '_' ||
-               ia_name[at] == '.' || ia_name[at] == ':' || ia_name[at] == ' ';
+namespace {
+
+bool has_word(std::string_view text, std::string_view word) {
+    const auto separates = [&](std::size_t at) {
+        return at >= text.size() || std::string_view("-_.: ").find(text[at]) != std::string::npos;
     };
+    for (std::size_t at = text.find(word); at != std::string_view::npos;
+         at = text.find(word, at + 1)) {
+        if ((at == 0 || separates(at - 1)) && separates(at + word.size())) {
+            return true;
+        }
+    }
+    return false;
+}
+
+} // namespace
+
+std::string adapter_in(std::string_view ia_name) {
     std::string best;
-    for (const std::string& name : interfaces) {
-        for (std::size_t at = ia_name.find(name); at != std::string_view::npos;
-             at = ia_name.find(name, at + 1)) {
-            const bool begins = at == 0 || ends_word(at - 1);
-            if (begins && ends_word(at + name.size()) && name.size() > best.size()) {
-                best = name;
-            }
+    std::size_t length = 0;
+    const auto consider = [&](const std::string& word, const std::string& adapter) {
+        if (word.size() > length && has_word(ia_name, word)) {
+            best = adapter;
+            length = word.size();
+        }
+    };
+    const Addresses addresses;
+    for (const ifaddrs* entry : addresses.all()) {
+        consider(entry->ifa_name, entry->ifa_name);
+    }
+    std::error_code none;
+    for (const auto& device : std::filesystem::directory_iterator(kDevices, none)) {
+        const std::string name = device.path().filename();
+        consider(name, rdma_port(name, ""));
+        for (const auto& port :
+             std::filesystem::directory_iterator(device.path() / "ports", none)) {
+            const std::string number = port.path().filename();
+            consider(name + "-" + number, rdma_port(name, number));
         }
     }
     return best;
+}
+
+namespace {
+
+bool has_windows(fid_domain& domain) {
+    fi_dat_ops_domain* ops = nullptr;
+    fid_mr* window = nullptr;
+    if (fi_open_ops(&domain.fid, FI_DAT_DOMAIN_OPS, 0, reinterpret_cast<void**>(&ops), nullptr) !=
+            0 ||
+        ops->window(&domain, nullptr, 0, &window, nullptr) != 0) {
+        return false;
+    }
+    fi_close(&window->fid);
+    return true;
+}
+
+} // namespace
+
+Abilities abilities_of(fi_info& info, fid_fabric& fabric, fid_domain& domain) {
+    Abilities can{};
+    can.device = is_port(info.domain_attr->name);
+    can.iwarp = info.ep_attr->protocol == FI_PROTO_IWARP;
+    can.atomics = (info.caps & FI_ATOMIC) != 0;
+    can.immediate = info.domain_attr->cq_data_size > 0;
+    can.windows = has_windows(domain);
+    can.zero_based = !can.device;
+    can.shared_receives = info.domain_attr->max_ep_srx_ctx > 0;
+    can.max_dtos = can.device ? queue_size_of(info) : Limits::kMaxDtos;
+    can.max_segments = static_cast<std::int32_t>(
+        std::min<std::size_t>(info.tx_attr->iov_limit, Limits::kMaxSegments));
+    // A request for a read names one place on the wire of iWARP.
+    can.max_read_segments = can.device && can.iwarp ? 1 : can.max_segments;
+    can.max_length = static_cast<std::uint32_t>(
+        std::min<std::size_t>(info.ep_attr->max_msg_size, Limits::kMaxLength));
+    can.mtu = can.device ? mtu_of(*static_cast<const sockaddr*>(info.src_addr)) : kSoftMtu;
+    can.max_private_data = Limits::kMaxPrivateData;
+    fid_pep* point = nullptr; // which tells without listening
+    if (fi_passive_ep(&fabric, &info, &point, nullptr) == 0) {
+        std::size_t size = sizeof can.max_private_data;
+        fi_getopt(&point->fid, FI_OPT_ENDPOINT, FI_OPT_CM_DATA_SIZE, &can.max_private_data, &size);
+        fi_close(&point->fid);
+    }
+    return can;
 }
 
 int open_fabric(fi_info& info, fid_fabric** fabric) {

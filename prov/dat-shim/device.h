@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // The `dat` provider, which is part of this library: it is taken from fi_prov_ini() and no
-// libfabric is asked for it. And the network interfaces that it offers.
+// libfabric is asked for it. And the network interfaces and RDMA devices that it offers.
 // May include: dat-shim, libfabric.
 #ifndef DAT_SHIM_DEVICE_H
 #define DAT_SHIM_DEVICE_H
 
 #include <rdma/fabric.h>
+#include <rdma/fi_ext_dat.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -20,19 +23,51 @@ struct InfoDeleter {
 };
 using Info = std::unique_ptr<fi_info, InfoDeleter>;
 
-// What the provider offers on an interface: name of an interface, or address of one.
-// Empty: nothing goes by that name. IPv4 comes first.
-Info offer_of(const std::string& device);
+// What the provider offers on an adapter: name of an interface, address of one, or device and
+// port as "mlx5_0/1". Where an RDMA device has the address its offer comes before that of TCP,
+// as FI_DAT_TRANSPORT permits; IPv4 comes before IPv6. Empty: nothing goes by that name.
+Info offer_of(const std::string& adapter);
 
-// The names of all interfaces, each once; loopback last.
+// The names of all interfaces on which there is an offer, each once; loopback last.
 std::vector<std::string> interfaces();
 
-// The network interface of an RDMA device and port (sysfs); empty: none.
-std::string interface_of_rdma_device(const std::string& device, const std::string& port);
+// "mlx5_0/1" of the two words; a port of "" or "0" is the first. Empty: this host has no
+// RDMA device of that name.
+std::string rdma_port(const std::string& device, const std::string& port);
 
-// The one of `interfaces` that the name of an IA has in it as a word, as "ofa-v2-eth0"
-// has eth0; the longest if there are several. Empty: none.
-std::string interface_in(std::string_view ia_name, const std::vector<std::string>& interfaces);
+// The interface or device that the name of an IA has in it as a word, as "ofa-v2-eth0" has
+// eth0, and "ofa-v2-mlx5_0-1" mlx5_0; the longest if there are several. Empty: none.
+std::string adapter_in(std::string_view ia_name);
+
+// What no IA goes beyond (IA-12).
+struct Limits {
+    static constexpr std::int32_t kMaxEvdLength = 1 << 20;
+    static constexpr std::int32_t kMaxDtos = 16384;
+    static constexpr std::int32_t kMaxSharedDtos = 1 << 20;
+    static constexpr std::int32_t kMaxSegments = 4;
+    static constexpr std::uint32_t kMaxLength = UINT32_MAX; // of a message, or RDMA
+    static constexpr std::int32_t kMaxReads = FI_DAT_MAX_READS;
+    static constexpr std::size_t kMaxPrivateData = 508; // bytes (U-63)
+};
+
+// What an IA can do.
+struct Abilities {
+    bool device;          // an RDMA device, not the software transport
+    bool iwarp;           // else InfiniBand or RoCE
+    bool atomics;         // fetch-add and compare-swap of 8 bytes, where the peer has them too
+    bool immediate;       // data with a write, likewise
+    bool windows;         // RMRs that can be bound
+    bool zero_based;      // memory whose first byte is 0
+    bool shared_receives; // SRQs
+    std::int32_t max_dtos;
+    std::int32_t max_segments;
+    std::int32_t max_read_segments;
+    std::int32_t mtu;             // bytes of a packet that are the program's, about
+    std::uint32_t max_length;     // bytes of a message, or RDMA
+    std::size_t max_private_data; // bytes, of a connect (U-63)
+};
+// `fabric`, `domain`: open ones of `info`. May throw std::bad_alloc.
+Abilities abilities_of(fi_info& info, fid_fabric& fabric, fid_domain& domain);
 
 // fi_fabric() of the provider. 0 or -FI_E*.
 int open_fabric(fi_info& info, fid_fabric** fabric);

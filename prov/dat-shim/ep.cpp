@@ -21,6 +21,15 @@ constexpr std::uint32_t kQosKnown = 0xf;
 
 bool within(std::int32_t value, std::int32_t most) { return value >= 0 && value <= most; }
 
+// What an IA cannot is none of them.
+EpAttributes defaults_of(const Ia& ia) {
+    EpAttributes defaults;
+    defaults.max_recv_iov = defaults.max_request_iov = defaults.max_write_iov =
+        ia.can().max_segments;
+    defaults.max_read_iov = ia.can().max_read_segments;
+    return defaults;
+}
+
 void count(Ep::Parts parts, int by) {
     if (parts.pz) {
         parts.pz->users += by;
@@ -38,7 +47,7 @@ Ep::Ep(Ia& ia, const EpAttributes& attributes)
 Ep::~Ep() = default;
 
 // EPA-3, EPA-4, EPA-8
-Return Ep::check(const Ia&, const EpAttributes& a, bool shared) {
+Return Ep::check(const Ia& ia, const EpAttributes& a, bool shared) {
     const Return wrong = bad_argument(shared ? 7 : 6);
     if (a.service_type != 0) {
         return fail(Type::model_not_supported);
@@ -57,17 +66,19 @@ Return Ep::check(const Ia&, const EpAttributes& a, bool shared) {
         !one_of(a.request_flags, completion::kUnsignalled | completion::kThreshold)) {
         return wrong;
     }
+    const Abilities& can = ia.can();
     const bool fits =
-        within(a.max_recv_dtos, Ia::kMaxDtos) && within(a.max_request_dtos, Ia::kMaxDtos) &&
-        (shared || within(a.max_recv_iov, Ia::kMaxSegments)) &&
-        within(a.max_request_iov, Ia::kMaxSegments) && within(a.max_reads_in, Ia::kMaxReads) &&
-        within(a.max_reads_out, Ia::kMaxReads) && within(a.max_read_iov, Ia::kMaxSegments) &&
-        within(a.max_write_iov, Ia::kMaxSegments) && a.soft_watermark >= kInfinite;
+        within(a.max_recv_dtos, can.max_dtos) && within(a.max_request_dtos, can.max_dtos) &&
+        (shared || within(a.max_recv_iov, can.max_segments)) &&
+        within(a.max_request_iov, can.max_segments) && within(a.max_reads_in, Limits::kMaxReads) &&
+        within(a.max_reads_out, Limits::kMaxReads) &&
+        within(a.max_read_iov, can.max_read_segments) &&
+        within(a.max_write_iov, can.max_segments) && a.soft_watermark >= kInfinite;
     return fits ? kSuccess : wrong;
 }
 
 Return Ep::create(Ia& ia, const Parts& parts, const EpAttributes* attributes, Ep*& ep) {
-    const EpAttributes defaults;
+    const EpAttributes defaults = defaults_of(ia);
     const EpAttributes& asked = attributes ? *attributes : defaults;
     if (const Return rc = check(ia, asked, parts.srq != nullptr)) {
         return rc;
@@ -163,7 +174,7 @@ Return Ep::attach() {
         return static_cast<std::size_t>(dtos ? dtos : 1);
     };
     attr.tx_size = size_of(attributes_.max_request_dtos);
-    attr.rx_size = size_of(parts_.srq ? Ia::kMaxDtos : attributes_.max_recv_dtos);
+    attr.rx_size = size_of(parts_.srq ? ia().can().max_dtos : attributes_.max_recv_dtos);
     if ((parts_.request_evd && !attr.tx_cq) || (parts_.recv_evd && !attr.rx_cq)) {
         return undo(fail(Type::insufficient_resources, Sub::resource_tevd));
     }
@@ -222,7 +233,7 @@ void Ep::detach(const Parts& parts) {
 }
 
 Ep& Ep::adopt(Ia& ia, fid_ep* made, Cr& request) {
-    Ep* ep = ia.make<Ep>(ia, EpAttributes{});
+    Ep* ep = ia.make<Ep>(ia, defaults_of(ia));
     ep->ep_ = made;
     ep->cr_ = &request;
     ep->adopted_ = true;
@@ -410,7 +421,7 @@ const sockaddr* Ep::remote_address(std::uint64_t& port) {
 
 void Ep::set_private_data(std::span<const std::byte> data) {
     if (!private_data_) {
-        private_data_ = std::make_unique<std::array<std::byte, kMaxPrivateData + 4>>();
+        private_data_ = std::make_unique<std::array<std::byte, Limits::kMaxPrivateData + 4>>();
     }
     private_data_->fill(std::byte{0});
     std::copy(data.begin(), data.end(), private_data_->begin());

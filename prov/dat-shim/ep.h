@@ -31,20 +31,20 @@ class Srq;
 
 struct EpAttributes {
     std::uint32_t service_type = 0;
-    std::uint64_t max_message_size = Ia::kMaxLength; // not enforced, 0 is unset (EPA-3)
-    std::uint64_t max_rdma_size = Ia::kMaxLength;
+    std::uint64_t max_message_size = Limits::kMaxLength; // not enforced, 0 is unset (EPA-3)
+    std::uint64_t max_rdma_size = Limits::kMaxLength;
     std::uint32_t qos = 0;
     std::uint32_t recv_flags = 0; // EPA-8
     std::uint32_t request_flags = 0;
     std::int32_t max_recv_dtos = 128;
     std::int32_t max_request_dtos = 128;
-    std::int32_t max_recv_iov = Ia::kMaxSegments;
-    std::int32_t max_request_iov = Ia::kMaxSegments;
+    std::int32_t max_recv_iov = Limits::kMaxSegments;
+    std::int32_t max_request_iov = Limits::kMaxSegments;
     std::int32_t max_reads_in = 16;
     std::int32_t max_reads_out = 16;
     std::int32_t soft_watermark = 0; // of an endpoint on a shared queue; 0, -1: none
-    std::int32_t max_read_iov = Ia::kMaxSegments;
-    std::int32_t max_write_iov = Ia::kMaxSegments;
+    std::int32_t max_read_iov = Limits::kMaxSegments;
+    std::int32_t max_write_iov = Limits::kMaxSegments;
 };
 
 // What dat_ep_modify changes; bits as DAT_EP_FIELD_* of 2.0.
@@ -77,7 +77,6 @@ class Ep final : public Object {
   public:
     static constexpr Kind kKind = Kind::ep;
     static constexpr std::int32_t kNonePlain = std::numeric_limits<std::int32_t>::min();
-    static constexpr std::size_t kMaxPrivateData = 508; // U-63
 
     struct Parts {
         Pz* pz = nullptr;
@@ -237,7 +236,7 @@ class Ep final : public Object {
     bool active_ = false;
     Cr* cr_ = nullptr;     // that it is to answer
     bool adopted_ = false; // made by the provider for cr_
-    std::unique_ptr<std::array<std::byte, kMaxPrivateData + 4>> private_data_;
+    std::unique_ptr<std::array<std::byte, Limits::kMaxPrivateData + 4>> private_data_;
     sockaddr_storage local_{};
     sockaddr_storage remote_{};
 };

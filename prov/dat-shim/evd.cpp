@@ -48,7 +48,7 @@ Return Evd::create(Ia& ia, std::int32_t min_length, Cno* cno, std::uint32_t stre
     if (min_length <= 0) {
         return bad_argument(2);
     }
-    if (min_length > Ia::kMaxEvdLength) {
+    if (min_length > Limits::kMaxEvdLength) {
         return fail(Type::insufficient_resources, Sub::resource_memory);
     }
     if (streams == 0 || (streams & ~stream::kAll) != 0) {
@@ -77,7 +77,7 @@ Return Evd::resize(std::int32_t min_length) {
     if (min_length <= 0) {
         return bad_argument(2);
     }
-    if (min_length > Ia::kMaxEvdLength) {
+    if (min_length > Limits::kMaxEvdLength) {
         return fail(Type::insufficient_resources, Sub::resource_memory);
     }
     const std::lock_guard lock(mutex_);
@@ -460,7 +460,7 @@ namespace {
 
 // An entry of an event queue, with private data behind it.
 struct Read {
-    alignas(fi_eq_cm_entry) std::byte bytes[sizeof(fi_eq_cm_entry) + Ep::kMaxPrivateData];
+    alignas(fi_eq_cm_entry) std::byte bytes[sizeof(fi_eq_cm_entry) + Limits::kMaxPrivateData];
 
     template <class Entry> const Entry& as() const {
         return *reinterpret_cast<const Entry*>(bytes);
@@ -507,7 +507,7 @@ Event async_event(const fi_eq_entry& entry) {
 
 // What ends an attempt without a connection.
 bool Evd::read_failure(fid_eq* queue, EventQueue& late) {
-    std::byte data[Ep::kMaxPrivateData];
+    std::byte data[Limits::kMaxPrivateData];
     fi_eq_err_entry error{};
     error.err_data = data;
     error.err_data_size = sizeof data;

@@ -74,6 +74,7 @@ Return Ia::open(const Opening& opening) {
     if (const int rc = fi_domain(fabric_, info_.get(), &domain_, nullptr)) {
         return from_errno(rc);
     }
+    can_ = abilities_of(*info_, *fabric_, *domain_);
     if (fi_open_ops(&fabric_->fid, FI_DAT_FABRIC_OPS, 0, reinterpret_cast<void**>(&fabric_ops_),
                     nullptr) != 0 ||
         fi_open_ops(&domain_->fid, FI_DAT_DOMAIN_OPS, 0, reinterpret_cast<void**>(&domain_ops_),

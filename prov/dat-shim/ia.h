@@ -33,14 +33,6 @@ class ServicePoint;
 class Ia final : public Object {
   public:
     static constexpr Kind kKind = Kind::ia;
-    // IA-12
-    static constexpr std::int32_t kMaxEvdLength = 1 << 20;
-    static constexpr std::int32_t kMaxDtos = 16384;
-    static constexpr std::int32_t kMaxSharedDtos = 1 << 20;
-    static constexpr std::int32_t kMaxSegments = 4;
-    static constexpr std::uint32_t kMaxLength = UINT32_MAX; // of a message, or RDMA
-    static constexpr std::int32_t kMaxReads = FI_DAT_MAX_READS;
-
     Ia(std::string name, Info info, const void* dispatch);
     ~Ia() override;
 
@@ -60,6 +52,7 @@ class Ia final : public Object {
 
     const std::string& name() const { return name_; }
     fi_info& info() { return *info_; }
+    const Abilities& can() const { return can_; }
     fid_fabric* fabric() { return fabric_; }
     fid_domain* domain() { return domain_; }
     const void* dispatch() const { return dispatch_; }
@@ -111,6 +104,7 @@ class Ia final : public Object {
     const std::string name_;
     const Info info_;
     const void* const dispatch_;
+    Abilities can_{};
     void* number_ = nullptr;
     fid_fabric* fabric_ = nullptr;
     fid_domain* domain_ = nullptr;

@@ -147,6 +147,9 @@ Return Lmr::create(Ia& ia, Asked asked, Lmr*& lmr) {
     if (asked.type == MemoryType::shared && !is_shared(asked.address, asked.length)) {
         return fail(Type::invalid_state);
     }
+    if (asked.zero_based && !ia.can().zero_based) {
+        return fail(Type::model_not_supported);
+    }
     lmr = ia.make<Lmr>(ia, asked);
     lmr->source_handle = asked.other ? asked.other->handle() : nullptr;
     const Return rc = lmr->open();
@@ -168,7 +171,10 @@ Return Lmr::open() {
     const bool read = (asked.privileges & (privilege::kRemoteRead | privilege::kRemoteAtomic)) != 0;
     const bool write =
         (asked.privileges & (privilege::kRemoteWrite | privilege::kRemoteAtomic)) != 0;
-    attr.access = FI_SEND | FI_RECV | (read ? FI_REMOTE_READ : 0) | (write ? FI_REMOTE_WRITE : 0);
+    // A device writes to no memory that the program may not write to.
+    const bool filled = (asked.privileges & privilege::kLocalWrite) != 0;
+    attr.access = FI_SEND | (filled ? FI_RECV | FI_READ : 0) | (read ? FI_REMOTE_READ : 0) |
+                  (write ? FI_REMOTE_WRITE : 0);
     auto key = *asked.pz->key();
     attr.auth_key = reinterpret_cast<std::uint8_t*>(&key);
     attr.auth_key_size = sizeof key;
@@ -222,6 +228,9 @@ Rmr::~Rmr() {
 
 Return Rmr::create(Pz& pz, Rmr*& rmr) {
     Ia& ia = pz.ia();
+    if (!ia.can().windows) {
+        return fail(Type::model_not_supported);
+    }
     rmr = ia.make<Rmr>(ia, pz);
     auto key = *pz.key();
     if (ia.domain_ops().window(ia.domain(), reinterpret_cast<std::uint8_t*>(&key), sizeof key,

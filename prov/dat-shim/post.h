@@ -52,7 +52,7 @@ Return Ep::post_message(std::int32_t count, const Triplet* iov, std::uint64_t co
     if ((flags & ~send_flags_) != 0) [[unlikely]] {
         return bad_argument(5);
     }
-    iovec segments[Ia::kMaxSegments];
+    iovec segments[Limits::kMaxSegments];
     fi_msg message;
     std::uint64_t total;
     if (const Return rc = gather(count, attributes_.max_request_iov, iov, privilege::kLocalRead,
@@ -87,7 +87,7 @@ Return Ep::post_any_recv(std::int32_t count, const Triplet* iov, std::uint64_t c
     if ((flags & ~recv_flags_) != 0) [[unlikely]] {
         return bad_argument(5);
     }
-    iovec segments[Ia::kMaxSegments];
+    iovec segments[Limits::kMaxSegments];
     fi_msg message;
     std::uint64_t total;
     if (const Return rc = gather(count, attributes_.max_recv_iov, iov, privilege::kLocalWrite,
@@ -120,7 +120,7 @@ Return Ep::post_read(std::int32_t count, const Triplet* iov, std::uint64_t cooki
     if ((flags & ~rma_flags_) != 0) [[unlikely]] {
         return bad_argument(6);
     }
-    iovec segments[Ia::kMaxSegments];
+    iovec segments[Limits::kMaxSegments];
     std::uint64_t total;
     fi_msg_rma message;
     if (const Return rc = gather(count, attributes_.max_read_iov, iov, privilege::kLocalWrite,
@@ -164,7 +164,7 @@ Return Ep::post_write(std::int32_t count, const Triplet* iov, std::uint64_t cook
     if ((flags & ~(immediate ? send_flags_ : rma_flags_)) != 0) [[unlikely]] {
         return bad_argument(6);
     }
-    iovec segments[Ia::kMaxSegments];
+    iovec segments[Limits::kMaxSegments];
     std::uint64_t total;
     fi_msg_rma message;
     if (const Return rc = gather(count, attributes_.max_write_iov, iov, privilege::kLocalRead,
@@ -206,7 +206,7 @@ Return Ep::post_atomic(const Triplet& local, const Remote& remote, std::uint64_t
     if ((flags & ~rma_flags_) != 0) {
         return bad_argument(compare ? 7U : 6U);
     }
-    iovec result[Ia::kMaxSegments];
+    iovec result[Limits::kMaxSegments];
     std::size_t used;
     std::uint64_t total;
     if (const Return rc = gather(1, 1, &local, privilege::kLocalWrite, result, used, total)) {

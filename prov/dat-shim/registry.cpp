@@ -74,8 +74,8 @@ std::string device_of(const std::string& parameters) {
     std::string device;
     std::string port;
     words >> device >> port;
-    const std::string interface = interface_of_rdma_device(device, port);
-    return interface.empty() ? device : interface;
+    const std::string adapter = rdma_port(device, port);
+    return adapter.empty() ? device : adapter;
 }
 
 std::vector<Name> list_names(unsigned major) {
@@ -113,7 +113,7 @@ Return resolve(const std::string& name, unsigned offered, unsigned major, unsign
         } else {
             device = device_of(entry.parameters);
             if (device.empty()) {
-                device = interface_in(name, interfaces());
+                device = adapter_in(name);
             }
             return device.empty() ? fail(Type::provider_not_found, Sub::name_not_registered)
                                   : kSuccess;
@@ -122,7 +122,7 @@ Return resolve(const std::string& name, unsigned offered, unsigned major, unsign
     if (why) {
         return why;
     }
-    device = interface_in(name, interfaces());
+    device = adapter_in(name);
     return device.empty() ? fail(Type::provider_not_found, Sub::name_not_registered) : kSuccess;
 }
 

@@ -23,8 +23,8 @@ struct Name {
 // dat.conf (REG-1) that are for it, then interfaces.
 std::vector<Name> list_names(unsigned major);
 
-// IA-6: what offer_of() is to be asked for. A name that is not in dat.conf is an interface,
-// or has one in it, in version `offered`.0 and any thread safety.
+// IA-6: what offer_of() is to be asked for. A name that is not in dat.conf is an interface
+// or RDMA device, or has one in it, in version `offered`.0 and any thread safety.
 Return resolve(const std::string& name, unsigned offered, unsigned major, unsigned minor,
                bool thread_safe, std::string& device);
 

@@ -30,15 +30,18 @@ Srq::Srq(Ia& ia, Pz& pz, const Attributes& attributes)
 Srq::~Srq() { --pz_.users; }
 
 Return Srq::create(Ia& ia, Pz& pz, const Attributes& attributes, Srq*& srq) {
-    if (attributes.max_recv_dtos <= 0 || attributes.max_recv_dtos > Ia::kMaxSharedDtos ||
-        attributes.max_recv_iov < 0 || attributes.max_recv_iov > Ia::kMaxSegments ||
+    if (!ia.can().shared_receives) {
+        return fail(Type::model_not_supported);
+    }
+    if (attributes.max_recv_dtos <= 0 || attributes.max_recv_dtos > Limits::kMaxSharedDtos ||
+        attributes.max_recv_iov < 0 || attributes.max_recv_iov > ia.can().max_segments ||
         attributes.low_watermark != 0) { // SRQ-1
         return bad_argument(3);
     }
     srq = ia.make<Srq>(ia, pz, attributes);
     fi_rx_attr attr{};
     attr.size = static_cast<std::size_t>(attributes.max_recv_dtos);
-    attr.iov_limit = Ia::kMaxSegments;
+    attr.iov_limit = static_cast<std::size_t>(ia.can().max_segments);
     if (fi_srx_context(ia.domain(), &attr, &srq->srx_, srq) != 0) {
         ia.destroy(*srq);
         return fail(Type::insufficient_resources, Sub::resource_srq);

@@ -43,7 +43,7 @@ class Srq final : public Object {
             (count > 0 && !iov)) {
             return bad_argument(2);
         }
-        iovec segments[Ia::kMaxSegments];
+        iovec segments[Limits::kMaxSegments];
         std::size_t used = 0;
         for (std::int32_t i = 0; i < count; ++i) {
             if (iov[i].segment_length == 0) {

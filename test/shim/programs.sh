@@ -7,9 +7,10 @@
 #
 #   programs.sh host         on one host
 #   programs.sh namespaces   between two network namespaces, which it makes and removes
-#   programs.sh device ADAPTER ADDRESS GROUP
+#   programs.sh device ADAPTER ADDRESS TRUE|FALSE GROUP
 #                            on one host and that adapter, GROUP of the programs: dtest,
-#                            others, dtestx, dapltest, ends
+#                            others, dapltest, ends. Whether it has immediate data and
+#                            atomics, which the library is to say and to do
 #   programs.sh across NAMESPACE SERVER-DEVICE CLIENT-DEVICE ADDRESS
 #                            dtest, one side in NAMESPACE on this library, the other
 #                            where this runs, on the genuine one; which device is in
@@ -110,7 +111,7 @@ wait_for_port() { # port
     until listens "$1"; do
         tries=$((tries + 1))
         [ $tries -lt $((limit * 50)) ] && kill -0 "$server" 2>/dev/null || return 1
-        read -r -t 0.02 <>"$work/never"
+        sleep 0.02
     done
     return 0
 }
@@ -120,11 +121,10 @@ wait_for_text() { # file text
     until grep -q "$2" "$1"; do
         tries=$((tries + 1))
         [ $tries -lt $((limit * 50)) ] && kill -0 "$server" 2>/dev/null || return 1
-        read -r -t 0.02 <>"$work/never"
+        sleep 0.02
     done
     return 0
 }
-mkfifo "$work/never"
 
 start_server() { # command...
     "${on_server[@]}" timeout -k 1 $limit stdbuf -oL "$@" >"$work/server" 2>&1 </dev/null &
@@ -189,6 +189,23 @@ throughput() { # flags...
     run_client dapltest -T P -s $address -D "$adapter" "$@"
     grep -q 'raw:' "$work/client" && ! grep -q 'bad connection event' "$work/client"
     verdict "dapltest -T P $*" $?
+}
+
+# Each kind of test once, for an emulated guest.
+dapltest_some() {
+    start_server dapltest -T S -D "$adapter"
+    wait_for_text "$work/server" 'Service Point Ready'
+    verdict 'dapltest -T S' $?
+    transactions -i 50 client SR 256 server RW 4096 server SR 256
+    transactions -i 50 client SR 256 server RR 4096 server SR 256
+    transactions -P -i 20 client RW 4096 1 server RW 2048 4 server RR 1024 1 client RR 2048 1 \
+        client SR 1024 3 -f server SR 256 3 -f
+    transactions -V -t 2 -w 4 -i 10 client SR 8192 3 server SR 8192 3
+    throughput -i 200 -p 16 -m b RW 4096
+    throughput -i 200 -p 4 -m p RR 4096
+    run_client dapltest -T Q -s $address -D "$adapter"
+    end_server
+    verdict 'dapltest -T Q' $?
 }
 
 dapltest_all() {
@@ -278,23 +295,42 @@ attributes() {
     verdict 'dtestx -q' $?
 }
 
-on_device() { # group
-    case $1 in
-    dtest) dtest_flags '-b 4096' '-b 4096 -B 100 -t' '-b 4096 -B 100 -c' '-b 4096 -B 100 -p' \
-        '-b 4096 -B 100 -w' '-b 4096 -B 100 -u -t' '-b 65536 -B 50' '-b 4096 -B 20 -d 2' \
-        '-b 1048576 -B 5' '-W -t -b 64 -B 200' '-W -a -t -b 65536 -B 20' ;;
+# dat_ia_query tells what the transport has (IA-12), and no more is done.
+extensions_as_said() { # TRUE|FALSE
+    local name said
+    attributes
+    for name in FETCH_AND_ADD CMP_AND_SWAP IMMED_DATA; do
+        said=$(sed -n "s/.* DAT_IB_$name=//p" "$work/client")
+        [ "$said" = "$1" ]
+        verdict "the attribute DAT_IB_$name is $1" $?
+    done
+    if [ "$1" = TRUE ]; then
+        extensions
+        dtest_flags '-b 4096 -B 20 -w'
+        return
+    fi
+    start_server dtestx -P "$adapter" -s
+    wait_for_port 15828 && run_client dtestx -P "$adapter" -h $address
+    end_server
+    grep -q 'write_immed returned DAT_MODEL_NOT_SUPPORTED' "$work/client"
+    verdict 'dtestx is told that there is no immediate data' $?
+}
+
+on_device() { # TRUE|FALSE group
+    case $2 in
+    dtest) dtest_flags '-b 4096 -B 20 -t' '-b 65536 -B 20 -c' '-b 4096 -B 20 -p' \
+        '-b 4096 -B 20 -u -t -d 1' '-b 1048576 -B 2' '-W -t -b 64 -B 50' ;;
     others)
         # More than some 20 connections at once lose private data in siw.
         pair_with 'DAPL Connection Test Complete' 15828 dtestcm -c 20
         pair_with 'DAPL Connection Test Complete' 15828 dtestcm -c 20 -w
         pair_with 'DAPL Connection Test Complete' 15828 dtestcm -c 20 -m -b 10
         srq_programs
-        attributes
+        extensions_as_said "$1"
         ;;
-    dtestx) extensions ;;
-    dapltest) dapltest_all ;;
+    dapltest) dapltest_some ;;
     ends) ends ;;
-    *) echo "what group is $1?" >&2; exit 2 ;;
+    *) echo "what group is $2?" >&2; exit 2 ;;
     esac
 }
 
@@ -305,7 +341,7 @@ namespaces) use_namespaces ;;
 device)
     adapter=$2
     address=$3
-    on_device "$4"
+    on_device "$4" "$5"
     ;;
 across)
     make_across "$2" "$3" "$4" "$5"

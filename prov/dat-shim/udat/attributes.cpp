@@ -20,36 +20,39 @@ void describe_adapter(Ia& ia, DAT_IA_ATTR& attr) {
     copy_name(attr.adapter_name, ia.name());
     copy_name(attr.vendor_name, "dat");
     attr.ia_address_ptr = const_cast<sockaddr*>(ia.address());
+    const Abilities& can = ia.can();
     attr.max_eps = 65536;
-    attr.max_dto_per_ep = Ia::kMaxDtos;
-    attr.max_rdma_read_per_ep_in = Ia::kMaxReads;
-    attr.max_rdma_read_per_ep_out = Ia::kMaxReads;
+    attr.max_dto_per_ep = can.max_dtos;
+    attr.max_rdma_read_per_ep_in = Limits::kMaxReads;
+    attr.max_rdma_read_per_ep_out = Limits::kMaxReads;
     attr.max_evds = 65536;
-    attr.max_evd_qlen = Ia::kMaxEvdLength;
-    attr.max_iov_segments_per_dto = Ia::kMaxSegments;
+    attr.max_evd_qlen = Limits::kMaxEvdLength;
+    attr.max_iov_segments_per_dto = can.max_segments;
     attr.max_lmrs = 1 << 20;
-    attr.max_lmr_block_size = Ia::kMaxLength;
+    attr.max_lmr_block_size = Limits::kMaxLength;
     attr.max_lmr_virtual_address = UINT64_MAX;
     attr.max_pzs = INT_MAX;
-    attr.max_message_size = Ia::kMaxLength;
-    attr.max_rdma_size = Ia::kMaxLength;
-    attr.max_rmrs = 1 << 20;
+    attr.max_message_size = can.max_length;
+    attr.max_rdma_size = can.max_length;
+    attr.max_rmrs = can.windows ? 1 << 20 : 0;
     attr.max_rmr_target_address = UINT64_MAX;
-    attr.max_srqs = 65536;
-    attr.max_ep_per_srq = 65536;
-    attr.max_recv_per_srq = Ia::kMaxSharedDtos;
-    attr.max_iov_segments_per_rdma_read = Ia::kMaxSegments;
-    attr.max_iov_segments_per_rdma_write = Ia::kMaxSegments;
+    if (can.shared_receives) {
+        attr.max_srqs = 65536;
+        attr.max_ep_per_srq = 65536;
+        attr.max_recv_per_srq = Limits::kMaxSharedDtos;
+    }
+    attr.max_iov_segments_per_rdma_read = can.max_read_segments;
+    attr.max_iov_segments_per_rdma_write = can.max_segments;
     attr.max_rdma_read_in = INT_MAX;
     attr.max_rdma_read_out = INT_MAX;
-    attr.max_rdma_read_per_ep_in_guaranteed = DAT_TRUE;
-    attr.max_rdma_read_per_ep_out_guaranteed = DAT_TRUE;
-    attr.num_transport_attr = static_cast<DAT_COUNT>(named_attributes().size());
-    attr.transport_attr = named_attributes().data();
-    add_own(attr);
+    attr.max_rdma_read_per_ep_in_guaranteed = can.device ? DAT_FALSE : DAT_TRUE;
+    attr.max_rdma_read_per_ep_out_guaranteed = can.device ? DAT_FALSE : DAT_TRUE;
+    attr.num_transport_attr = static_cast<DAT_COUNT>(named_attributes(can).size());
+    attr.transport_attr = named_attributes(can).data();
+    add_own(can, attr);
 }
 
-void describe_provider(DAT_PROVIDER_ATTR& attr) {
+void describe_provider(const Abilities& can, DAT_PROVIDER_ATTR& attr) {
     std::memset(static_cast<void*>(&attr), 0, sizeof attr);
     copy_name(attr.provider_name, "dat");
     attr.provider_version_major = 2;
@@ -63,7 +66,7 @@ void describe_provider(DAT_PROVIDER_ATTR& attr) {
         DAT_COMPLETION_UNSIGNALLED_FLAG | DAT_COMPLETION_BARRIER_FENCE_FLAG |
         DAT_COMPLETION_EVD_THRESHOLD_FLAG);
     attr.is_thread_safe = DAT_FALSE; // U-60
-    attr.max_private_data_size = Ep::kMaxPrivateData;
+    attr.max_private_data_size = static_cast<DAT_COUNT>(can.max_private_data);
     attr.supports_multipath = DAT_FALSE;
     attr.ep_creator = DAT_PSP_CREATES_EP_IFASKED;
     attr.pz_support = DAT_PZ_SHAREABLE;
@@ -75,16 +78,18 @@ void describe_provider(DAT_PROVIDER_ATTR& attr) {
         }
     }
     std::memcpy(const_cast<DAT_BOOLEAN(*)[6]>(attr.evd_stream_merging_supported), all, sizeof all);
-    attr.srq_supported = DAT_TRUE;
-    attr.srq_watermarks_supported = 1;
-    attr.srq_ep_pz_difference_supported = DAT_TRUE;
-    attr.srq_info_supported = 1;
+    if (can.shared_receives) {
+        attr.srq_supported = DAT_TRUE;
+        attr.srq_watermarks_supported = 1;
+        attr.srq_ep_pz_difference_supported = DAT_TRUE;
+        attr.srq_info_supported = 1;
+    }
     attr.ep_recv_info_supported = 1;
     attr.lmr_sync_req = DAT_FALSE;
     attr.dto_async_return_guaranteed = DAT_FALSE;
     attr.rdma_write_for_rdma_read_req = DAT_FALSE;
-    attr.num_provider_specific_attr = static_cast<DAT_COUNT>(named_attributes().size());
-    attr.provider_specific_attr = named_attributes().data();
+    attr.num_provider_specific_attr = static_cast<DAT_COUNT>(named_attributes(can).size());
+    attr.provider_specific_attr = named_attributes(can).data();
     add_own(attr);
 }
 
@@ -95,7 +100,7 @@ void describe(Ia& ia, DAT_IA_ATTR* ia_attr, DAT_PROVIDER_ATTR* provider_attr) {
         describe_adapter(ia, *ia_attr);
     }
     if (provider_attr) {
-        describe_provider(*provider_attr);
+        describe_provider(ia.can(), *provider_attr);
     }
 }
 

@@ -265,7 +265,8 @@ DAT_RETURN dat_ep_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR ia_address
             return bad_ep();
         }
         std::span<const std::byte> data;
-        if (!read_private_data(private_data_size, private_data, data, Ep::kMaxPrivateData)) {
+        if (!read_private_data(private_data_size, private_data, data,
+                               ep->ia().can().max_private_data)) {
             return bad_argument(5);
         }
         if (const Return rc = check_connect(qos, 7, connect_flags)) {
@@ -285,7 +286,8 @@ DAT_RETURN dat_ep_dup_connect(DAT_EP_HANDLE ep_handle, DAT_EP_HANDLE ep_dup_hand
             return bad_ep();
         }
         std::span<const std::byte> data;
-        if (!read_private_data(private_data_size, private_data, data, Ep::kMaxPrivateData)) {
+        if (!read_private_data(private_data_size, private_data, data,
+                               ep->ia().can().max_private_data)) {
             return bad_argument(4);
         }
         if (const Return rc = check_connect(qos, 6, DAT_CONNECT_DEFAULT_FLAG)) {

@@ -105,7 +105,7 @@ inline void add_own(Cno& cno, DAT_CNO_PARAM& to) {
     const Cno::Agent agent = cno.agent();
     to.agent = {agent.instance, agent.function};
 }
-inline void add_own(DAT_IA_ATTR&) {}
+inline void add_own(const Abilities&, DAT_IA_ATTR&) {}
 inline void add_own(DAT_PROVIDER_ATTR&) {}
 // A receive that a peer with extensions completed is a receive.
 inline void translate_extension(const Event::Dto&, DAT_EVENT& out) {
@@ -117,7 +117,7 @@ inline DAT_HANDLE point_in_event(void* handle) {
     return shell && shell->kind == Kind::psp ? handle : DAT_HANDLE_NULL;
 }
 
-std::span<DAT_NAMED_ATTR> named_attributes();
+std::span<DAT_NAMED_ATTR> named_attributes(const Abilities& can);
 
 // Codes that no other version has, or has otherwise, for dat_strerror().
 struct CodeName {

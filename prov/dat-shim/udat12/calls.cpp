@@ -7,13 +7,18 @@
 namespace dat::shim::udat {
 namespace {
 
-DAT_NAMED_ATTR g_named[] = {
+DAT_NAMED_ATTR g_iwarp[] = {
     {"DAT_TRANSPORT", "IWARP"},
+};
+DAT_NAMED_ATTR g_infiniband[] = {
+    {"DAT_TRANSPORT", "IB"},
 };
 
 } // namespace
 
-std::span<DAT_NAMED_ATTR> named_attributes() { return g_named; }
+std::span<DAT_NAMED_ATTR> named_attributes(const Abilities& can) {
+    return can.iwarp ? g_iwarp : g_infiniband;
+}
 
 } // namespace dat::shim::udat
 

@@ -72,7 +72,7 @@ inline void add_own(const Rmr& rmr, DAT_RMR_PARAM& to) {
 }
 void add_own(Ep& ep, DAT_EP_PARAM& to);
 void add_own(Cno& cno, DAT_CNO_PARAM& to);
-void add_own(DAT_IA_ATTR& to);
+void add_own(const Abilities& can, DAT_IA_ATTR& to);
 void add_own(DAT_PROVIDER_ATTR& to);
 // A completion of an extension, all of it but what every DTO has.
 void translate_extension(const Event::Dto& dto, DAT_EVENT& out);
@@ -80,7 +80,7 @@ void translate_extension(const Event::Dto& dto, DAT_EVENT& out);
 inline DAT_HANDLE point_in_event(void* handle) { return handle; }
 
 // Names that programs look for, in the attributes of the adapter or of the provider.
-std::span<DAT_NAMED_ATTR> named_attributes();
+std::span<DAT_NAMED_ATTR> named_attributes(const Abilities& can);
 
 // Codes that no other version has, or has otherwise, for dat_strerror().
 struct CodeName {

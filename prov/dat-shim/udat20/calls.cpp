@@ -24,7 +24,8 @@ DAT_RETURN dat_ep_common_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR rem
             return bad_ep();
         }
         std::span<const std::byte> data;
-        if (!read_private_data(private_data_size, private_data, data, Ep::kMaxPrivateData)) {
+        if (!read_private_data(private_data_size, private_data, data,
+                               ep->ia().can().max_private_data)) {
             return bad_argument(4);
         }
         if (!remote_addr) {
@@ -178,7 +179,7 @@ DAT_RETURN dat_cr_reject(DAT_CR_HANDLE cr_handle, DAT_COUNT private_data_size,
             return bad_cr();
         }
         std::span<const std::byte> data;
-        if (!read_private_data(private_data_size, private_data, data, Ep::kMaxPrivateData)) {
+        if (!read_private_data(private_data_size, private_data, data, Limits::kMaxPrivateData)) {
             return bad_argument(2);
         }
         return reject(cr_handle, data);

@@ -6,24 +6,47 @@
 
 #include <dat2/dat_ib_extensions.h>
 
+#include <array>
+#include <cstdint>
 #include <cstring>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
 
 namespace dat::shim::udat {
 namespace {
 
-DAT_NAMED_ATTR g_named[] = {
-    {"DAT_IB_RDMA_READ", "TRUE"},       {DAT_IB_ATTR_FETCH_AND_ADD, "TRUE"},
-    {DAT_IB_ATTR_CMP_AND_SWAP, "TRUE"}, {DAT_IB_ATTR_IMMED_DATA, "TRUE"},
-    {DAT_IB_ATTR_UD, "FALSE"},          {DAT_IB_ATTR_COUNTERS, "TRUE"},
-    {"DAT_IB_TRANSPORT_MTU", "65024"},  {"DAT_TRANSPORT", "IWARP"},
-};
+using Named = std::array<DAT_NAMED_ATTR, 8>;
+
+constexpr const char* word(bool yes) { return yes ? "TRUE" : "FALSE"; }
 
 } // namespace
 
-std::span<DAT_NAMED_ATTR> named_attributes() { return g_named; }
+// A program keeps the pointers: one list for each kind of adapter stays.
+std::span<DAT_NAMED_ATTR> named_attributes(const Abilities& can) {
+    static std::mutex mutex;
+    static std::map<std::array<std::int32_t, 4>, std::pair<std::string, Named>> lists;
+    const std::lock_guard lock(mutex);
+    auto& [mtu, list] = lists[{can.iwarp, can.atomics, can.immediate, can.mtu}];
+    if (mtu.empty()) {
+        mtu = std::to_string(can.mtu);
+        list = {{
+            {"DAT_IB_RDMA_READ", "TRUE"},
+            {DAT_IB_ATTR_FETCH_AND_ADD, word(can.atomics)},
+            {DAT_IB_ATTR_CMP_AND_SWAP, word(can.atomics)},
+            {DAT_IB_ATTR_IMMED_DATA, word(can.immediate)},
+            {DAT_IB_ATTR_UD, "FALSE"},
+            {DAT_IB_ATTR_COUNTERS, "TRUE"},
+            {"DAT_IB_TRANSPORT_MTU", mtu.c_str()},
+            {"DAT_TRANSPORT", can.iwarp ? "IWARP" : "IB"},
+        }};
+    }
+    return list;
+}
 
-void add_own(DAT_IA_ATTR& to) {
-    to.zb_supported = DAT_TRUE;
+void add_own(const Abilities& can, DAT_IA_ATTR& to) {
+    to.zb_supported = can.zero_based ? DAT_TRUE : DAT_FALSE;
     to.extension_supported = DAT_EXTENSION_IB;
     to.extension_version = DAT_IB_EXTENSION_VERSION;
 }

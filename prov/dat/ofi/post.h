@@ -161,6 +161,9 @@ inline int check_peer(const char* call, soft::Endpoint& endpoint, soft::OpCode o
         return refuse_peer(call);
     }
     const bool read = soft::is_answered(op);
+    if (!read && (flags & FI_DELIVERY_COMPLETE) == 0) {
+        return 0;
+    }
     return (read ? link->peer_serves_reads() : link->confirms_delivery())
                ? 0
                : refuse_without_reads(call, read);
