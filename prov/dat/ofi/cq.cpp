@@ -63,14 +63,18 @@ int CompletionQueue::open() {
 
 template <class Entry>
 [[gnu::always_inline]] inline ssize_t CompletionQueue::take(Entry* entries, std::size_t count) {
-    if (front().status != core::DtoStatus::success) [[unlikely]] {
-        return -FI_EAVAIL;
-    }
     std::size_t taken = 0;
-    while (taken < count && !empty() && front().status == core::DtoStatus::success) {
-        fill(entries[taken++], front());
+    do {
+        const core::Completion& first = front();
+        if (first.status != core::DtoStatus::success) [[unlikely]] {
+            return taken > 0 ? static_cast<ssize_t>(taken) : -FI_EAVAIL;
+        }
+        if (taken == count) { // of no entries: whether there is an error
+            break;
+        }
+        fill(entries[taken++], first);
         pop();
-    }
+    } while (taken < count && !empty());
     return static_cast<ssize_t>(taken);
 }
 

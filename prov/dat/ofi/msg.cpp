@@ -99,10 +99,10 @@ template <class Path> struct Sends {
                         void* context) {
         const iovec iov{const_cast<void*>(buf), len};
         const std::uint64_t flags = ep_of(ep).tx_flags();
-        if ((flags & ~FI_COMPLETION) == 0) [[likely]] {
+        if ((flags & ~kPlainFlags) == 0) [[likely]] {
             return submit_here<Path>(
                 "fi_send()", ep,
-                {soft::OpCode::send, kDone, &iov, 1, len, context, flags & FI_COMPLETION});
+                {soft::OpCode::send, kDone, &iov, 1, len, context, flags & kPlainFlags});
         }
         return submit<Path>("fi_send()", ep,
                             {soft::OpCode::send, kDone, &iov, 1, len, context, flags});

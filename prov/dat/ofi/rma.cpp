@@ -74,6 +74,12 @@ template <class Path> struct Rma {
     static ssize_t write(fid_ep* ep, const void* buf, std::size_t len, void*, fi_addr_t,
                          std::uint64_t address, std::uint64_t key, void* context) {
         const iovec iov{const_cast<void*>(buf), len};
+        const std::uint64_t flags = ep_of(ep).tx_flags();
+        if ((flags & ~kPlainFlags) == 0) [[likely]] {
+            return submit_here<Path>("fi_write()", ep,
+                                     {soft::OpCode::write, kDone<soft::OpCode::write>, &iov, 1, len,
+                                      context, flags & kPlainFlags, address, key});
+        }
         return vector<soft::OpCode::write>("fi_write()", ep, &iov, 1, address, key, context);
     }
 

@@ -29,7 +29,11 @@ Link::Link(Domain& domain, soft::Endpoint& endpoint, rdma_cm_id* id)
     : soft::MemoryLink(kKind), domain_(domain), endpoint_(endpoint), id_(id),
       done_(endpoint.core().requests().next()),
       signal_period_(std::max<std::uint64_t>(endpoint.limits().requests / 4, 1)), loans_(domain),
-      batch_(std::make_unique<Batch>()) {}
+      batch_(std::make_unique<Batch>()), prepared_(std::make_unique<Ready>()) {
+    prepared_->send.sg_list = &prepared_->from;
+    prepared_->receive.sg_list = &prepared_->into;
+    prepared_->send.num_sge = prepared_->receive.num_sge = 1;
+}
 
 Link::~Link() { assert(over_ && !qp_ && !cq_ && !armed()); }
 
@@ -111,8 +115,46 @@ void set_atomic(ibv_send_wr& wr, const soft::Request& request, const std::byte* 
 
 } // namespace
 
+// A message or write of one segment that is reported and asks for nothing else, and whose
+// memory is known if it has to be. False: it is none of these, and nothing happened.
+[[gnu::always_inline]] inline bool Link::transmit_plain(const soft::Request& request,
+                                                        std::uint64_t seq) {
+    if (request.op != OpCode::send && request.op != OpCode::write) [[unlikely]] {
+        return false;
+    }
+    if (request.iov_count != 1 || request.length == 0 || !request.signaled || request.fence ||
+        request.solicited || request.has_data) [[unlikely]] {
+        return false;
+    }
+    Ready& ready = *prepared_;
+    unsigned flags = IBV_SEND_SIGNALED;
+    if (request.length <= inline_size_) {
+        flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE;
+    } else if (const ibv_mr* const known =
+                   domain_.memory().find(pd_, request.iov.base, request.length, 0)) {
+        ready.from.lkey = known->lkey;
+    } else {
+        return false;
+    }
+    ready.from.addr = reinterpret_cast<std::uintptr_t>(request.iov.base);
+    ready.from.length = static_cast<std::uint32_t>(request.length);
+    ready.send.wr_id = request_id(seq);
+    ready.send.opcode = request.op == OpCode::send ? IBV_WR_SEND : IBV_WR_RDMA_WRITE;
+    ready.send.send_flags = flags;
+    ready.send.wr.rdma.remote_addr = request.remote_address;
+    ready.send.wr.rdma.rkey = request.remote_key;
+    ibv_send_wr* bad = nullptr;
+    if (const int error = ibv_post_send(qp_, &ready.send, &bad)) [[unlikely]] {
+        post_failed(seq, error);
+    }
+    return true;
+}
+
 void Link::transmit(std::uint64_t seq, bool) {
     const soft::Request& request = endpoint_.request(seq);
+    if (transmit_plain(request, seq)) [[likely]] {
+        return;
+    }
     const std::uint64_t wr_id = request_id(seq);
     ibv_sge segments[soft::kMaxIov];
     ibv_send_wr wr{};
@@ -229,31 +271,59 @@ void Link::post_failed(std::uint64_t seq, int error) {
     endpoint_.request_failed(seq, DtoStatus::local_ep, Reason::resources, Parting::clean);
 }
 
+// A receive of one segment in memory that is known. False: it is not that, or the device
+// does not take it.
+[[gnu::always_inline]] inline bool Link::post_plain(const soft::Receive& receive,
+                                                    std::uint64_t seq) {
+    if (receive.iov_count != 1 || receive.iov.length == 0) [[unlikely]] {
+        return false;
+    }
+    const ibv_mr* const known =
+        domain_.memory().find(pd_, receive.iov.base, receive.iov.length, IBV_ACCESS_LOCAL_WRITE);
+    if (!known) [[unlikely]] {
+        return false;
+    }
+    Ready& ready = *prepared_;
+    ready.into = {reinterpret_cast<std::uintptr_t>(receive.iov.base),
+                  static_cast<std::uint32_t>(receive.iov.length), known->lkey};
+    ready.receive.wr_id = receive_id(seq);
+    ibv_recv_wr* bad = nullptr;
+    return ibv_post_recv(qp_, &ready.receive, &bad) == 0;
+}
+
 void Link::post_receives() {
     while (!over_ && !shared_ && endpoint_.has_receive()) {
         const std::uint64_t seq = endpoint_.match_receive();
-        const soft::Receive& receive = endpoint_.receive(seq);
-        ibv_sge segments[soft::kMaxIov];
-        ibv_recv_wr wr{};
-        ibv_recv_wr* bad = nullptr;
-        wr.wr_id = receive_id(seq);
-        wr.sg_list = segments;
-        int error = ENOMEM;
-        if (loans_.gather(pd_, receive.segments(), IBV_ACCESS_LOCAL_WRITE, wr.wr_id, segments,
-                          wr.num_sge)) {
-            error = ibv_post_recv(qp_, &wr, &bad);
-        }
-        if (error != 0) [[unlikely]] {
-            DAT_WARN(ep_data, "a receive cannot be posted to %s: %s", domain_.device().name.c_str(),
-                     std::strerror(std::abs(error)));
-            loans_.end(wr.wr_id);
-            endpoint_.complete_receive(seq, DtoStatus::local_ep, 0);
-            if (started_) {
-                endpoint_.over(Stimulus::broken, Reason::resources, Parting::clean);
-            }
+        if (!post_plain(endpoint_.receive(seq), seq) && !post_any(seq)) [[unlikely]] {
             return;
         }
     }
+}
+
+// Any other. False: it was the last, for the device does not take it, which is logged.
+[[gnu::noinline]] bool Link::post_any(std::uint64_t seq) {
+    const soft::Receive& receive = endpoint_.receive(seq);
+    ibv_sge segments[soft::kMaxIov];
+    ibv_recv_wr wr{};
+    ibv_recv_wr* bad = nullptr;
+    wr.wr_id = receive_id(seq);
+    wr.sg_list = segments;
+    int error = ENOMEM;
+    if (loans_.gather(pd_, receive.segments(), IBV_ACCESS_LOCAL_WRITE, wr.wr_id, segments,
+                      wr.num_sge)) {
+        error = ibv_post_recv(qp_, &wr, &bad);
+    }
+    if (error == 0) {
+        return true;
+    }
+    DAT_WARN(ep_data, "a receive cannot be posted to %s: %s", domain_.device().name.c_str(),
+             std::strerror(std::abs(error)));
+    loans_.end(wr.wr_id);
+    endpoint_.complete_receive(seq, DtoStatus::local_ep, 0);
+    if (started_) {
+        endpoint_.over(Stimulus::broken, Reason::resources, Parting::clean);
+    }
+    return false;
 }
 
 // --- completions ---
@@ -302,6 +372,9 @@ void Link::rouse() {
     idle_polls_ = 0;
 }
 
+// Flags of a receive that may be more than a message.
+static constexpr unsigned kMore = IBV_WC_WITH_IMM | IBV_WC_WITH_INV | IBV_WC_IP_CSUM_OK;
+
 void Link::poll() {
     if (!stirs()) {
         if (!asleep_ && ++idle_polls_ > domain_.soft().patience()) {
@@ -311,7 +384,18 @@ void Link::poll() {
     }
     idle_polls_ = 0;
     while (taken_ < ready_) {
-        if (!take(batch_->wc[taken_++])) {
+        const ibv_wc& wc = batch_->wc[taken_++];
+        if (wc.status == IBV_WC_SUCCESS && wc.wr_id == request_id(done_) && binds_ == 0)
+            [[likely]] {
+            finish_first();
+        } else if (wc.status == IBV_WC_SUCCESS && is_receive(wc.wr_id) && !shared_ &&
+                   (wc.wc_flags & kMore) == 0) [[likely]] {
+            loans_.end(wc.wr_id);
+            endpoint_.complete_message(seq_of(wc.wr_id), wc.byte_len);
+        } else {
+            take(wc);
+        }
+        if (over_) [[unlikely]] {
             return;
         }
     }
@@ -341,12 +425,12 @@ bool Link::take(const ibv_wc& wc) {
 // stands for those before it, since they complete in order.
 void Link::finish_below(std::uint64_t seq) {
     while (done_ < seq) {
-        loans_.end(request_id(done_));
         if (binds_ > 0 && endpoint_.request(done_).op == OpCode::bind) [[unlikely]] {
+            loans_.end(request_id(done_));
             finish_bind(done_++);
             continue;
         }
-        endpoint_.finish_request(done_++, DtoStatus::success);
+        finish_first();
     }
 }
 
@@ -368,7 +452,6 @@ bool Link::invalidated(const ibv_wc& wc) const {
 void Link::received(const ibv_wc& wc) {
     const std::uint64_t seq = receive_of(wc);
     const bool by_write = wc.opcode == IBV_WC_RECV_RDMA_WITH_IMM;
-    constexpr unsigned kMore = IBV_WC_WITH_IMM | IBV_WC_WITH_INV | IBV_WC_IP_CSUM_OK;
     if ((wc.wc_flags & kMore) == 0) [[likely]] {
         return endpoint_.complete_message(seq, wc.byte_len);
     }

@@ -63,6 +63,7 @@ class Link final : public soft::MemoryLink, public CmSink, private soft::Timer {
   private:
     static constexpr int kBatch = 16;
     struct Batch;
+    struct Ready;
 
     void expired() override;
     bool take(const ibv_wc& wc);
@@ -70,12 +71,16 @@ class Link final : public soft::MemoryLink, public CmSink, private soft::Timer {
     void received(const ibv_wc& wc);
     bool invalidated(const ibv_wc& wc) const;
     bool failed(const ibv_wc& wc);
+    void finish_first();
     void finish_below(std::uint64_t seq);
     void watch_drain();
     void check_drained();
     void post_marker();
     void post_bind(std::uint64_t seq);
     void finish_bind(std::uint64_t seq);
+    bool transmit_plain(const soft::Request& request, std::uint64_t seq);
+    bool post_any(std::uint64_t seq);
+    bool post_plain(const soft::Receive& receive, std::uint64_t seq);
     void post_failed(std::uint64_t seq, int error);
     bool qp_failed() const;
     void harvest();
@@ -94,6 +99,7 @@ class Link final : public soft::MemoryLink, public CmSink, private soft::Timer {
     Loans loans_;
     std::shared_ptr<SharedQueue> shared_; // receives come from there; nullptr: the endpoint's own
     std::unique_ptr<Batch> batch_;
+    std::unique_ptr<Ready> prepared_;
     mutable int ready_ = 0; // of batch_
     mutable int taken_ = 0;
     std::uint32_t binds_ = 0; // on their way

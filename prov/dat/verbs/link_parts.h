@@ -16,6 +16,14 @@ struct Link::Batch {
     ibv_wc wc[kBatch];
 };
 
+// Work requests of one segment, of which a plain post writes what is its own.
+struct Link::Ready {
+    ibv_sge from{};
+    ibv_sge into{};
+    ibv_send_wr send{};
+    ibv_recv_wr receive{};
+};
+
 // A work request is known by the number of its operation.
 inline constexpr std::uint64_t kMarker = UINT64_MAX - 1; // no operation: tells of those before it
 inline std::uint64_t request_id(std::uint64_t seq) { return seq << 1; }
@@ -24,6 +32,12 @@ inline bool is_receive(std::uint64_t wr_id) { return (wr_id & 1) != 0; }
 inline std::uint64_t seq_of(std::uint64_t wr_id) { return wr_id >> 1; }
 
 inline constexpr std::uint8_t kRnrTimer = 12; // 0.64 ms (IBA table 45)
+
+// The oldest request that is not finished is a success.
+inline void Link::finish_first() {
+    loans_.end(request_id(done_));
+    endpoint_.finish_request(done_++, core::DtoStatus::success);
+}
 
 // How the completion of a failed work request is called in DAT.
 core::DtoStatus status_of(const ibv_wc& wc);

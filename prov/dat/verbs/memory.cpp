@@ -23,8 +23,10 @@ void Memory::remove(ibv_mr* mr) {
             break;
         }
     }
-    if (last_ == mr) {
-        last_ = nullptr;
+    for (Found& found : found_) {
+        if (found.mr == mr) {
+            found = {};
+        }
     }
     ibv_dereg_mr(mr);
 }
@@ -56,9 +58,10 @@ const ibv_mr* Memory::search(ibv_pd* pd, const void* base, std::size_t length, i
     for (int i = 0; i < kLooks && at != regions_.begin(); ++i) {
         --at;
         if (covers(*at->second.mr, at->second.access, pd, base, length, access)) {
-            last_ = at->second.mr;
-            last_access_ = at->second.access;
-            return last_;
+            const ibv_mr* const mr = at->second.mr;
+            found_[access != 0] = {mr->pd, reinterpret_cast<std::uintptr_t>(mr->addr), mr->length,
+                                   mr, at->second.access};
+            return mr;
         }
     }
     return nullptr;

@@ -30,8 +30,11 @@ class Memory {
     ibv_mr* region(const void* base, std::uint32_t key, bool writable);
     // A region of `pd` that has all of the range and of `access`; nullptr: none was found.
     const ibv_mr* find(ibv_pd* pd, const void* base, std::size_t length, int access) {
-        return last_ && covers(*last_, last_access_, pd, base, length, access)
-                   ? last_
+        const Found& last = found_[access != 0];
+        const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(base) - last.start;
+        return pd == last.pd && offset <= last.length && length <= last.length - offset &&
+                       (access & ~last.access) == 0
+                   ? last.mr
                    : search(pd, base, length, access);
     }
 
@@ -44,9 +47,17 @@ class Memory {
                        int access);
     const ibv_mr* search(ibv_pd* pd, const void* base, std::size_t length, int access);
 
+    // What was found last: of memory that is read, and of memory that is written.
+    struct Found {
+        const ibv_pd* pd = nullptr; // nullptr: nothing
+        std::uintptr_t start = 0;
+        std::size_t length = 0;
+        const ibv_mr* mr = nullptr;
+        int access = 0;
+    };
+
     std::multimap<std::uintptr_t, Entry> regions_; // by address
-    const ibv_mr* last_ = nullptr;                 // what was found last
-    int last_access_ = 0;
+    Found found_[2];
 };
 
 } // namespace dat::verbs
