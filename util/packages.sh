@@ -10,6 +10,7 @@
 #   run    what the main job runs: libfabric's own programs, Open MPI
 #   test   what the tests need besides
 #   vm     what the guest of test/vm needs besides, and the programs that run in it
+#   bench  what test/bench measures with, and beside; no test needs it
 #
 # Nothing is done, and no root is needed, where nothing is missing.
 set -u
@@ -21,9 +22,10 @@ test=(clang-14 clang-format-14 dapl2-utils iproute2 libclang-rt-14-dev libcriter
     librapidcheck-dev mandoc procps)
 vm=(busybox-static cpio dapl2-utils gcc-12 ibverbs-providers iproute2 kmod libelf1 libssl3
     qemu-system-x86 rdma-core rdmacm-utils tshark xz-utils)
+bench=(ucx-utils valgrind)
 
 usage() {
-    echo "usage: ${0##*/} [--list] build|run|test|vm ..." >&2
+    echo "usage: ${0##*/} [--list] build|run|test|vm|bench ..." >&2
     exit 2
 }
 
@@ -49,6 +51,7 @@ for group; do
     run) wanted+=("${run[@]}") ;;
     test) wanted+=("${test[@]}") ;;
     vm) wanted+=("${vm[@]}") ;;
+    bench) wanted+=("${bench[@]}") ;;
     *) usage ;;
     esac
 done

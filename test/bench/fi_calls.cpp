@@ -9,6 +9,10 @@
 //   COUNT messages or RDMA writes of 64 bytes, in bursts of so many; SETTLE: microseconds from
 //   the posts of a burst until its completions are asked for (0).
 //   FI_CALLS_THREADING in the environment: safe (FI_THREAD_SAFE); else FI_THREAD_DOMAIN.
+//   FI_CALLS_LEVEL: transmit (FI_TRANSMIT_COMPLETE, as uDAPL's, U-61); else the provider's own.
+//   FI_CALLS_PROGRESS: manual (FI_PROGRESS_MANUAL: no thread of the provider); else its own.
+//   FI_CALLS_DOMAINS: 2 (each end has a domain of its own, as processes would have, so that
+//   asking for completions of one end moves the other's nothing); else both have one.
 //
 // Prints COUNT, and how often a completion was asked for in vain. May include: libfabric, std.
 #include <array>
@@ -29,7 +33,11 @@ namespace {
 
 constexpr std::size_t kSize = 64;
 constexpr std::size_t kQueue = 128;
-constexpr std::uint64_t kFlags = FI_TRANSMIT_COMPLETE | FI_COMPLETION; // as uDAPL's (U-61)
+
+bool is_set(const char* variable, std::string_view value) {
+    const char* const set = std::getenv(variable);
+    return set && set == value;
+}
 
 ssize_t ok(ssize_t rc, const char* call) {
     if (rc < 0) {
@@ -46,44 +54,56 @@ class Ends {
         hints->caps = FI_MSG | FI_RMA;
         hints->mode = FI_CONTEXT | FI_CONTEXT2 | FI_RX_CQ_DATA;
         hints->ep_attr->type = FI_EP_MSG;
-        const char* const threading = std::getenv("FI_CALLS_THREADING");
         hints->domain_attr->threading =
-            threading && std::string_view(threading) == "safe" ? FI_THREAD_SAFE : FI_THREAD_DOMAIN;
+            is_set("FI_CALLS_THREADING", "safe") ? FI_THREAD_SAFE : FI_THREAD_DOMAIN;
+        if (is_set("FI_CALLS_PROGRESS", "manual")) {
+            hints->domain_attr->control_progress = FI_PROGRESS_MANUAL;
+            hints->domain_attr->data_progress = FI_PROGRESS_MANUAL;
+        }
         hints->domain_attr->mr_mode =
             FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
-        hints->tx_attr->op_flags = kFlags;
+        hints->tx_attr->op_flags = flags_;
         hints->fabric_attr->prov_name = ::strdup(provider);
         ok(fi_getinfo(FI_VERSION(1, 17), address, "0", FI_SOURCE, hints, &info_), "fi_getinfo");
         ok(fi_fabric(info_->fabric_attr, &fabric_, nullptr), "fi_fabric");
-        ok(fi_domain(fabric_, info_, &domain_, nullptr), "fi_domain");
-        ok(fi_mr_reg(domain_, bytes_.data(), bytes_.size(),
-                     FI_SEND | FI_RECV | FI_WRITE | FI_REMOTE_WRITE, 0, 1, 0, &region_, nullptr),
-           "fi_mr_reg");
-        desc_ = fi_mr_desc(region_);
+        ok(fi_domain(fabric_, info_, &sender_.domain, nullptr), "fi_domain");
+        receiver_.domain = sender_.domain;
+        if (is_set("FI_CALLS_DOMAINS", "2")) {
+            ok(fi_domain(fabric_, info_, &receiver_.domain, nullptr), "fi_domain");
+        }
         there_ = (info_->domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0
                      ? reinterpret_cast<std::uintptr_t>(bytes_.data()) + kSize
                      : kSize;
         fi_eq_attr eq_attr{};
         eq_attr.wait_obj = FI_WAIT_NONE;
         ok(fi_eq_open(fabric_, &eq_attr, &eq_, nullptr), "fi_eq_open");
-        for (fid_cq** const cq : {&sent_, &received_}) {
+        std::uint64_t key = 0;
+        for (End* const end : {&sender_, &receiver_}) {
+            ok(fi_mr_reg(end->domain, bytes_.data(), bytes_.size(),
+                         FI_SEND | FI_RECV | FI_WRITE | FI_REMOTE_WRITE, 0, ++key, 0, &end->region,
+                         nullptr),
+               "fi_mr_reg");
+            end->desc = fi_mr_desc(end->region);
             fi_cq_attr attr{};
             attr.format = FI_CQ_FORMAT_DATA;
             attr.wait_obj = FI_WAIT_NONE;
             attr.size = 4 * kQueue;
-            ok(fi_cq_open(domain_, &attr, cq, nullptr), "fi_cq_open");
+            ok(fi_cq_open(end->domain, &attr, &end->cq, nullptr), "fi_cq_open");
         }
         connect();
         fi_freeinfo(hints);
     }
     ~Ends() {
-        fi_close(&client_->fid);
-        fi_close(&server_->fid);
+        for (const End& end : {sender_, receiver_}) {
+            fi_close(&end.ep->fid);
+            fi_close(&end.cq->fid);
+            fi_close(&end.region->fid);
+        }
         fi_close(&listener_->fid);
-        fi_close(&sent_->fid);
-        fi_close(&received_->fid);
-        fi_close(&region_->fid);
-        fi_close(&domain_->fid);
+        fi_close(&sender_.domain->fid);
+        if (receiver_.domain != sender_.domain) {
+            fi_close(&receiver_.domain->fid);
+        }
         fi_close(&eq_->fid);
         fi_close(&fabric_->fid);
         fi_freeinfo(info_);
@@ -93,25 +113,26 @@ class Ends {
 
     [[gnu::noinline]] void post_receives(std::uint64_t burst) {
         for (std::uint64_t i = 0; i < burst; ++i) {
-            ok(fi_recv(server_, bytes_.data() + kSize, kSize, desc_, FI_ADDR_UNSPEC, context(i)),
+            ok(fi_recv(receiver_.ep, bytes_.data() + kSize, kSize, receiver_.desc, FI_ADDR_UNSPEC,
+                       context(i)),
                "fi_recv");
         }
     }
     [[gnu::noinline]] void post_sends(std::uint64_t burst) {
         for (std::uint64_t i = 0; i < burst; ++i) {
-            ok(fi_send(client_, bytes_.data(), kSize, desc_, FI_ADDR_UNSPEC, context(i)),
+            ok(fi_send(sender_.ep, bytes_.data(), kSize, sender_.desc, FI_ADDR_UNSPEC, context(i)),
                "fi_send");
         }
     }
     [[gnu::noinline]] void post_writes(std::uint64_t burst) {
         for (std::uint64_t i = 0; i < burst; ++i) {
-            ok(fi_write(client_, bytes_.data(), kSize, desc_, FI_ADDR_UNSPEC, there_,
-                        fi_mr_key(region_), context(i)),
+            ok(fi_write(sender_.ep, bytes_.data(), kSize, sender_.desc, FI_ADDR_UNSPEC, there_,
+                        fi_mr_key(receiver_.region), context(i)),
                "fi_write");
         }
     }
-    [[gnu::noinline]] void take_received(std::uint64_t burst) { take(received_, burst); }
-    [[gnu::noinline]] void take_sent(std::uint64_t burst) { take(sent_, burst); }
+    [[gnu::noinline]] void take_received(std::uint64_t burst) { take(receiver_.cq, burst); }
+    [[gnu::noinline]] void take_sent(std::uint64_t burst) { take(sender_.cq, burst); }
     std::uint64_t in_vain() const { return in_vain_; }
 
   private:
@@ -123,18 +144,25 @@ class Ends {
         while (got == -FI_EAGAIN) {
             got = fi_eq_read(eq_, &type, &entry, sizeof entry, 0);
             if (got == -FI_EAGAIN) {
-                fi_cq_read(received_, nullptr, 0);
+                fi_cq_read(sender_.cq, nullptr, 0);
+                fi_cq_read(receiver_.cq, nullptr, 0);
             }
         }
         ok(type == wanted ? got : -FI_EOTHER, "a connection event");
         return entry;
     }
-    void open(fi_info* info, fid_ep*& ep) {
-        ok(fi_endpoint(domain_, info, &ep, nullptr), "fi_endpoint");
-        ok(fi_ep_bind(ep, &eq_->fid, 0), "fi_ep_bind");
-        ok(fi_ep_bind(ep, &sent_->fid, FI_TRANSMIT), "fi_ep_bind");
-        ok(fi_ep_bind(ep, &received_->fid, FI_RECV), "fi_ep_bind");
-        ok(fi_enable(ep), "fi_enable");
+    struct End {
+        fid_domain* domain = nullptr;
+        fid_mr* region = nullptr;
+        void* desc = nullptr;
+        fid_cq* cq = nullptr;
+        fid_ep* ep = nullptr;
+    };
+    void open(fi_info* info, End& end) {
+        ok(fi_endpoint(end.domain, info, &end.ep, nullptr), "fi_endpoint");
+        ok(fi_ep_bind(end.ep, &eq_->fid, 0), "fi_ep_bind");
+        ok(fi_ep_bind(end.ep, &end.cq->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind");
+        ok(fi_enable(end.ep), "fi_enable");
     }
     void connect() {
         ok(fi_passive_ep(fabric_, info_, &listener_, nullptr), "fi_passive_ep");
@@ -152,13 +180,13 @@ class Ends {
         hints->dest_addrlen = size;
         fi_info* to_peer = nullptr;
         ok(fi_getinfo(FI_VERSION(1, 17), nullptr, nullptr, 0, hints, &to_peer), "fi_getinfo");
-        open(to_peer, client_);
-        ok(fi_connect(client_, name.data(), nullptr, 0), "fi_connect");
+        open(to_peer, sender_);
+        ok(fi_connect(sender_.ep, name.data(), nullptr, 0), "fi_connect");
         const fi_eq_cm_entry request = event(FI_CONNREQ);
-        request.info->tx_attr->op_flags = kFlags;
-        open(request.info, server_);
+        request.info->tx_attr->op_flags = flags_;
+        open(request.info, receiver_);
         fi_freeinfo(request.info);
-        ok(fi_accept(server_, nullptr, 0), "fi_accept");
+        ok(fi_accept(receiver_.ep, nullptr, 0), "fi_accept");
         event(FI_CONNECTED);
         event(FI_CONNECTED);
         fi_freeinfo(to_peer);
@@ -177,21 +205,18 @@ class Ends {
         }
     }
 
+    const std::uint64_t flags_ =
+        is_set("FI_CALLS_LEVEL", "transmit") ? FI_TRANSMIT_COMPLETE | FI_COMPLETION : FI_COMPLETION;
     std::array<char, 2 * kSize> bytes_{};
     std::array<fi_context2, kQueue> contexts_{};
     std::uint64_t in_vain_ = 0;
     std::uint64_t there_ = 0;
-    void* desc_ = nullptr;
     fi_info* info_ = nullptr;
     fid_fabric* fabric_ = nullptr;
-    fid_domain* domain_ = nullptr;
-    fid_mr* region_ = nullptr;
     fid_eq* eq_ = nullptr;
-    fid_cq* sent_ = nullptr;
-    fid_cq* received_ = nullptr;
     fid_pep* listener_ = nullptr;
-    fid_ep* server_ = nullptr;
-    fid_ep* client_ = nullptr;
+    End sender_;
+    End receiver_;
 };
 
 } // namespace

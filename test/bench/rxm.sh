@@ -3,7 +3,7 @@
 #
 # What a message of Open MPI takes over `dat;ofi_rxm`, over shared memory and over TCP, beside
 # `tcp;ofi_rxm`: half a round trip between two processes, in microseconds, the median of the
-# rounds, which alternate. Prints a table in Markdown.
+# rounds, which alternate, and quotients. Prints a table in Markdown.
 #
 #   rxm.sh [--rounds N] BUILD
 #
@@ -46,13 +46,27 @@ for _ in $(seq "$rounds"); do
     measure tcp tcp 1
 done
 
-echo '| bytes | dat;ofi_rxm | dat;ofi_rxm, FI_DAT_SHM=0 | tcp;ofi_rxm |'
-echo '| ---: | ---: | ---: | ---: |'
-for size in $(awk '{print $2}' "$work/figures" | sort -nu); do
-    row="| $size "
-    for way in shm wire tcp; do
-        row+="| $(awk -v way=$way -v size="$size" '$1 == way && $2 == size {print $3}' "$work/figures" |
-            sort -n | awk '{v[NR] = $1} END {print v[int((NR + 1) / 2)]}') "
-    done
-    echo "$row|"
-done
+# A quotient is the median of those of runs that followed each other.
+awk '
+    function median(of, n,   i, j, t) {
+        for (i = 2; i <= n; ++i)
+            for (j = i; j > 1 && of[j] < of[j - 1]; --j) { t = of[j]; of[j] = of[j - 1]; of[j - 1] = t }
+        return n % 2 ? of[(n + 1) / 2] : (of[n / 2] + of[n / 2 + 1]) / 2
+    }
+    function of_all(way, size, by,   i, n, v) {
+        n = count[way, size]
+        for (i = 1; i <= n; ++i) v[i] = figure[way, size, i] / (by ? figure[by, size, i] : 1)
+        return median(v, n)
+    }
+    {
+        if (!($2 in known)) { known[$2]; sizes[++different] = $2 }
+        figure[$1, $2, ++count[$1, $2]] = $3
+    }
+    END {
+        print "| bytes | dat;ofi_rxm | dat;ofi_rxm, FI_DAT_SHM=0 | tcp;ofi_rxm | dat/tcp | FI_DAT_SHM=0/tcp |"
+        print "| ---: | ---: | ---: | ---: | ---: | ---: |"
+        for (s = 1; s <= different; ++s)
+            printf "| %d | %.2f | %.2f | %.2f | %.2f | %.2f |\n", sizes[s], of_all("shm", sizes[s]),
+                of_all("wire", sizes[s]), of_all("tcp", sizes[s]), of_all("shm", sizes[s], "tcp"),
+                of_all("wire", sizes[s], "tcp")
+    }' "$work/figures"
