@@ -15,7 +15,8 @@
 //   rounds COUNT HOST PORT    ok      so many connections, each ended here when a message
 //                                     of 1 byte was sent and one has come, and reset
 //   event                the next event: connreq N | connected N |
-//                        shutdown END REASON | error ERR N
+//                        shutdown END REASON | error ERR N | async WHAT
+//   async                ok           asynchronous events are among them from here on
 //   quiet                ok           if no event is waiting after a while
 //   recv COUNT SIZE      ok           posts receives
 //   send COUNT SIZE      ok           posts sends with FI_TRANSMIT_COMPLETE
@@ -42,6 +43,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <iostream>
 #include <sstream>
 
@@ -103,6 +105,12 @@ std::string Peer::describe(const Event& event) {
     case FI_SHUTDOWN: {
         const fi_dat_ep_status status = endpoint_->status();
         text << "shutdown " << status.end << ' ' << status.reason;
+        break;
+    }
+    case FI_DAT_ASYNC_EVENT: {
+        fi_eq_entry entry;
+        std::memcpy(&entry, event.data.data(), sizeof entry);
+        text << "async " << entry.data;
         break;
     }
     default:
@@ -175,6 +183,8 @@ std::string Peer::connection(const std::string& verb, std::istringstream& rest) 
         side_.listen();
         return "ok " + std::to_string(side_.port());
     }
+    if (verb == "async")
+        return result(fi_domain_bind(side_.domain(), &side_.eq()->fid, FI_DAT_ASYNC));
     if (verb == "connect") {
         std::uint16_t port = 0;
         rest >> word >> port >> size;
