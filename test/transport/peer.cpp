@@ -161,6 +161,8 @@ void Peer::rounds(int count, const Bytes& to) {
         Bytes byte(1);
         const Op& arrived = endpoint_->recv(byte.data(), byte.size());
         DAT_MUST(endpoint_->connect(to, pattern(4)));
+        // InfiniBand's connection manager says a lost message again after 4 s, and again.
+        wait_until([&] { return !side_.events().empty(); }, 60000);
         wait_event(side_, FI_CONNECTED);
         // Said again if there is no answer: siw replies first and makes itself ready
         // afterwards, and may miss what arrives in between until there is more.
