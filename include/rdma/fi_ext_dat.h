@@ -231,6 +231,14 @@ enum fi_dat_async {
     FI_DAT_ASYNC_EP_BROKEN = 1,
     FI_DAT_ASYNC_RECV_WATERMARK = 2, /* SRQ-11, EP-63: soft watermark of an endpoint */
     FI_DAT_ASYNC_LOW_WATERMARK = 3,  /* SRQ-8: of a shared receive context */
+    /*
+     * DAT_ASYNC_ERROR_IA_CATASTROPHIC of a domain, EP-62: its RDMA device has been
+     * removed, or has failed. Its connections are broken; what is left is to close
+     * its objects.
+     */
+    FI_DAT_ASYNC_DEVICE_GONE = 4,
+    /* of a domain: the port of its RDMA device is down. Connections may outlive that. */
+    FI_DAT_ASYNC_PORT_DOWN = 5,
 };
 
 /* A watermark that is never passed. */

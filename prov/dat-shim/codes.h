@@ -233,6 +233,8 @@ enum class Operation : std::uint8_t {
 // EVD-41
 enum : std::int32_t {
     kReasonTransferToError = 0,
+    kReasonCatastrophic = 0, // of an IA, as the next
+    kReasonOther = 1,
     kReasonWatermark = 2, // soft high of an endpoint, low of a shared receive queue
 };
 

@@ -491,6 +491,13 @@ Event async_event(const fi_eq_entry& entry) {
     event.async.reason = kReasonWatermark;
     if (entry.data == FI_DAT_ASYNC_LOW_WATERMARK) {
         object = static_cast<Srq*>(entry.context);
+    } else if (entry.data == FI_DAT_ASYNC_DEVICE_GONE || entry.data == FI_DAT_ASYNC_PORT_DOWN) {
+        object = static_cast<Ia*>(entry.context);
+        event.async.reason = kReasonOther;
+        if (entry.data == FI_DAT_ASYNC_DEVICE_GONE) {
+            event.number = Number::async_error_ia_catastrophic;
+            event.async.reason = kReasonCatastrophic;
+        }
     } else {
         object = static_cast<Ep*>(entry.context);
         if (entry.data == FI_DAT_ASYNC_EP_BROKEN) {

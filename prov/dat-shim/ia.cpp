@@ -71,7 +71,7 @@ Return Ia::open(const Opening& opening) {
     if (const int rc = open_fabric(*info_, &fabric_)) {
         return from_errno(rc);
     }
-    if (const int rc = fi_domain(fabric_, info_.get(), &domain_, nullptr)) {
+    if (const int rc = fi_domain(fabric_, info_.get(), &domain_, this)) {
         return from_errno(rc);
     }
     can_ = abilities_of(*info_, *fabric_, *domain_);

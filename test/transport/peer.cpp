@@ -15,7 +15,8 @@
 //   rounds COUNT HOST PORT    ok      so many connections, each ended here when a message
 //                                     of 1 byte was sent and one has come, and reset
 //   event                the next event: connreq N | connected N |
-//                        shutdown END REASON | error ERR N
+//                        shutdown END REASON | error ERR N | async WHAT
+//   async                ok           asynchronous events are among them from here on
 //   quiet                ok           if no event is waiting after a while
 //   recv COUNT SIZE      ok           posts receives
 //   send COUNT SIZE      ok           posts sends with FI_TRANSMIT_COMPLETE
@@ -42,6 +43,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <iostream>
 #include <sstream>
 
@@ -105,6 +107,12 @@ std::string Peer::describe(const Event& event) {
         text << "shutdown " << status.end << ' ' << status.reason;
         break;
     }
+    case FI_DAT_ASYNC_EVENT: {
+        fi_eq_entry entry;
+        std::memcpy(&entry, event.data.data(), sizeof entry);
+        text << "async " << entry.data;
+        break;
+    }
     default:
         text << "error " << event.err << ' ' << size_of(event.data);
     }
@@ -153,6 +161,8 @@ void Peer::rounds(int count, const Bytes& to) {
         Bytes byte(1);
         const Op& arrived = endpoint_->recv(byte.data(), byte.size());
         DAT_MUST(endpoint_->connect(to, pattern(4)));
+        // InfiniBand's connection manager says a lost message again after 4 s, and again.
+        wait_until([&] { return !side_.events().empty(); }, 60000);
         wait_event(side_, FI_CONNECTED);
         // Said again if there is no answer: siw replies first and makes itself ready
         // afterwards, and may miss what arrives in between until there is more.
@@ -175,6 +185,8 @@ std::string Peer::connection(const std::string& verb, std::istringstream& rest) 
         side_.listen();
         return "ok " + std::to_string(side_.port());
     }
+    if (verb == "async")
+        return result(fi_domain_bind(side_.domain(), &side_.eq()->fid, FI_DAT_ASYNC));
     if (verb == "connect") {
         std::uint16_t port = 0;
         rest >> word >> port >> size;

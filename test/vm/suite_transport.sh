@@ -1,10 +1,17 @@
 # shellcheck shell=bash disable=SC2034,SC2086,SC2154
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #
-# The provider over the devices of the guest, by FI_DAT_TRANSPORT=verbs. The programs of
-# test/transport run there with DAT_TRANSPORT=rxe or siw; they are in suite_programs.sh.
+# The provider over the devices of the guest, by FI_DAT_TRANSPORT=verbs: what of
+# suite_verbs.sh is tried each time. The programs of test/transport run there with
+# DAT_TRANSPORT=rxe or siw; they are in suite_programs.sh.
+. "$DAT_SRCDIR/test/vm/suite_verbs.sh"
 
 tests=(
+    "60 rping_over_rxe__serves_rpings_client rping_server rxe"
+    "60 rping_over_siw__is_served_by_rpings_server rping_client siw"
+    "90 disconnect_by_verbs__ends_both with soft_to_verbs then both_ways disconnect_there"
+    "90 peer_killed_over_rxe__ends_once with on_device rxe then both_ways killed_there"
+    "90 siw_taken_away__ends_its_connections with ours_on siw then removed siw0 type siw netdev s0"
     "60 ping_between_processes_over_rxe ping $rxe"
     "60 ping_between_processes_over_siw ping $siw"
 )

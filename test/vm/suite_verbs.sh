@@ -34,7 +34,17 @@ tests+=(
     "90 no_receive_at_the_peer__ends_with_receiver_not_ready with on_device rxe then rnr_exhausted"
     "60 little_memory_may_be_locked__is_said memlock"
     "60 no_permission_on_the_device__is_said no_permission"
+    "60 port_down__is_told with ours_on siw then port_down"
+    "90 siw_taken_away__ends_its_connections with ours_on siw then removed siw0 type siw netdev s0"
+    "90 rxe_taken_away__ends_its_connections with ours_on rxe then removed rxe0 type rxe netdev r0"
 )
+
+# Our verbs domain at both ends.
+ours_on() { # siw|rxe
+    on_device "$1"
+    command_b=(env FI_DAT_TRANSPORT=verbs "$peer" $b_at)
+    gone='shutdown [12] *' exact=yes
+}
 
 rping_server() { # device
     local line server address=${!1}
@@ -144,6 +154,55 @@ rnr_exhausted() {
     expect a 'shutdown 2 *' event
     expect a 'results 0 1 1' finish
     expect a ok quiet
+}
+
+# Asynchronous events of a's domain: 1 of the endpoint, 4 device gone, 5 port down.
+port_down() {
+    start_peers
+    expect a ok async
+    ip link set s0 down
+    expect a 'async 5' event
+    expect a ok quiet
+    stop_both
+    ip link set s0 up
+    ip addr replace 2001:db8::1/64 dev s0 nodad
+}
+
+# The kernel takes a device of these kinds away only when nobody has it open any more.
+removed() { # name of the device, and how it is made again
+    local deletion i seen=
+    start_peers
+    expect a ok async
+    join b 20 a 30 $a_at
+    first_frame
+    expect a ok recv 3 100
+    rdma link delete "$1" &
+    deletion=$!
+    for i in 1 2 3; do
+        tell a event
+        listen_for a
+        seen+="$answer"$'\n'
+    done
+    seen=$(sort <<<"${seen%?}")
+    # shellcheck disable=SC2053
+    [[ $seen == $'async 1\nasync 4\nshutdown 2 '* ]] || die "the events were $seen"
+    expect a 'results 0 3 0' finish
+    expect a ok quiet
+    expect b 'shutdown [12] *' event
+    for i in a b; do
+        tell $i quit
+        wait "${pid[$i]}" || die "$i did not close its objects"
+        stop $i
+    done
+    for i in $(seq 200); do
+        kill -0 $deletion 2>/dev/null || break
+        sleep 0.1
+    done
+    wait $deletion || die 'the device is still there'
+    rdma link add "$@" || die 'the device cannot be made again'
+    start_peers
+    join b 20 a 30 $a_at
+    first_frame
 }
 
 descriptors_of() { find "/proc/$1/fd" -mindepth 1 | wc -l; }

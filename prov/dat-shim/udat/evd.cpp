@@ -46,6 +46,7 @@ void translate_rare(const Event& event, DAT_EVENT& out) {
     case Number::software:
         out.event_data.software_event_data.pointer = event.pointer;
         break;
+    case Number::async_error_ia_catastrophic:
     case Number::async_error_ep_broken:
     case Number::async_error_provider_internal_error:
         out.event_data.asynch_error_event_data.dat_handle = event.async.object;

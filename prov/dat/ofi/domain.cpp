@@ -145,7 +145,7 @@ int Domain::bind_queue(EventQueue& eq, std::uint64_t flags) {
 }
 
 int Domain::open_device(const iwarp::SocketAddress& address) {
-    auto device = std::make_unique<verbs::Domain>(soft_);
+    auto device = std::make_unique<verbs::Domain>(soft_, static_cast<verbs::DomainOwner&>(*this));
     if (const int rc = device->open(address)) {
         return rc;
     }

@@ -22,7 +22,7 @@ namespace dat::ofi {
 
 class Fabric;
 
-class Domain final : public fid_domain, public EventSource {
+class Domain final : public fid_domain, public EventSource, private verbs::DomainOwner {
   public:
     Domain(Fabric& fabric, const fi_domain_attr& attr, void* context);
     ~Domain();
@@ -76,6 +76,9 @@ class Domain final : public fid_domain, public EventSource {
     bool announces() const override { return false; }
 
   private:
+    void device_gone() override { raise_async(&fid, FI_DAT_ASYNC_DEVICE_GONE); }
+    void port_down() override { raise_async(&fid, FI_DAT_ASYNC_PORT_DOWN); }
+
     Fabric& fabric_;
     bool virtual_addresses_; // these two: a device has no choice
     bool provider_keys_;

@@ -25,6 +25,8 @@ void log_no_address() {
 }
 int log_failure(const char*, int error) { return -error; }
 
+DeviceEvents::~DeviceEvents() = default;
+void DeviceEvents::ready(std::uint32_t) {}
 Domain::~Domain() = default;
 int Domain::open(const SocketAddress&) { return -ENODEV; }
 void Domain::progress_connections() {}

@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <rdma/rdma_cma.h>
 #include <sys/epoll.h>
+#include <utility>
 
 namespace dat::verbs {
 namespace {
@@ -81,7 +82,7 @@ int Domain::open(const SocketAddress& address) {
     }
     DAT_INFO(domain, "fi_domain(): the domain is the RDMA device %s at %s", device_.name.c_str(),
              address.text().c_str());
-    return 0;
+    return events_.open(context_, anchor_->port_num);
 }
 
 ibv_pd* Domain::pd(const void* zone) {
@@ -100,10 +101,37 @@ void Domain::progress_connections() {
     CmEvent event;
     rdma_cm_id* id = nullptr;
     while (next_event(manager_, event, id)) {
+        if (id == anchor_ && event.type == RDMA_CM_EVENT_DEVICE_REMOVAL) {
+            device_gone();
+        }
         if (id->context) {
             static_cast<CmSink*>(id->context)->happened(event);
         }
     }
+}
+
+// It may be said twice: by the connection manager, and by the device.
+void Domain::device_gone() {
+    if (std::exchange(gone_, true)) {
+        return;
+    }
+    DAT_WARN(domain,
+             "the RDMA device %s has been removed, or has failed: its connections end; the kernel "
+             "may wait for the domain and its passive endpoints to be closed",
+             device_.name.c_str());
+    owner_.device_gone();
+    CmEvent event;
+    event.type = RDMA_CM_EVENT_DEVICE_REMOVAL;
+    while (!links_.empty()) {
+        Link& link = **links_.begin();
+        link.happened(event);
+        links_.erase(&link);
+    }
+}
+
+void Domain::port_down() {
+    DAT_WARN(domain, "the port of the RDMA device %s is down", device_.name.c_str());
+    owner_.port_down();
 }
 
 // Each queue that was armed and has something since.

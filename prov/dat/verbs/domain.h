@@ -8,6 +8,7 @@
 
 #include "soft/reactor.h"
 #include "verbs/device.h"
+#include "verbs/device_events.h"
 #include "verbs/memory.h"
 #include "verbs/windows.h"
 
@@ -16,6 +17,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <unordered_set>
 
 struct ibv_comp_channel;
 struct ibv_context;
@@ -52,9 +54,23 @@ class CmSink {
 // Takes the next event of a channel, with the one whom it concerns; false: there is none.
 bool next_event(rdma_event_channel* channel, CmEvent& event, rdma_cm_id*& id);
 
+class Link;
+
+// Who a domain belongs to. Called under the gate.
+class DomainOwner {
+  public:
+    // EP-62: every connection ends with it.
+    virtual void device_gone() = 0;
+    // Connections end as far as the device, or its retries, find that they have.
+    virtual void port_down() = 0;
+
+  protected:
+    ~DomainOwner() = default;
+};
+
 class Domain final : private soft::Pollable {
   public:
-    explicit Domain(soft::Domain& soft) : soft_(soft) {}
+    Domain(soft::Domain& soft, DomainOwner& owner) : soft_(soft), owner_(owner) {}
     // No link, handshake or region is left; `soft` may have gone.
     ~Domain();
     Domain(const Domain&) = delete;
@@ -72,6 +88,14 @@ class Domain final : private soft::Pollable {
     Windows& windows() { return windows_; }
     // Of a protection zone; nullptr: errno. It lives as long as the domain.
     ibv_pd* pd(const void* zone);
+
+    // Links that have a queue pair.
+    void add(Link& link) { links_.insert(&link); }
+    void remove(Link& link) { links_.erase(&link); }
+
+    // The device has been taken away, or has failed.
+    void device_gone();
+    void port_down();
 
     // Reads the events of connections that are there.
     void progress_connections();
@@ -99,6 +123,7 @@ class Domain final : private soft::Pollable {
     void ready(std::uint32_t events) override; // completions_
 
     soft::Domain& soft_;
+    DomainOwner& owner_;
     Device device_;
     rdma_event_channel* manager_ = nullptr;
     ibv_comp_channel* completions_ = nullptr;
@@ -108,6 +133,9 @@ class Domain final : private soft::Pollable {
     Memory memory_;
     Windows windows_;
     Connections connections_{*this};
+    std::unordered_set<Link*> links_;
+    bool gone_ = false;
+    DeviceEvents events_{*this};
 };
 
 } // namespace dat::verbs

@@ -229,6 +229,7 @@ void Link::harvest() {
 
 void Link::part(Parting how) {
     over_ = true;
+    domain_.remove(*this);
     domain_.soft().handshakes().disarm(*this);
     if (qp_) {
         const bool told = how == Parting::clean && started_ && rdma_disconnect(id_) == 0;

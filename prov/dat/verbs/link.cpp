@@ -80,6 +80,7 @@ int Link::open() {
     }
     qp_ = id_->qp;
     inline_size_ = attr.cap.max_inline_data;
+    domain_.add(*this);
     return 0;
 }
 

@@ -137,7 +137,13 @@ void Listener::progress() {
         if (id != id_ && id->context && event->event != RDMA_CM_EVENT_TIMEWAIT_EXIT) {
             static_cast<ConnRequest::Pending*>(id->context)->gone = true;
         }
+        const bool removed = id == id_ && event->event == RDMA_CM_EVENT_DEVICE_REMOVAL;
         rdma_ack_cm_event(event);
+        if (removed) {
+            DAT_WARN(ep_ctrl, "%s: nothing listens any more: the RDMA device has been removed",
+                     name_.text().c_str());
+            rdma_destroy_id(std::exchange(id_, nullptr));
+        }
     }
 }
 
