@@ -10,7 +10,11 @@
 # uber-quick, uber-all, check (quick, multinode, more, uber-quick), or all.
 #
 # DAT_BUILDDIR          a build folder, whose provider is used; without it FI_PROVIDER_PATH is
-# DAT_FABTESTS_LINKS    "shm tcp" (default), or one of them: what carries the data
+# DAT_FABTESTS_LINKS    "shm tcp" (default), or one of them: what carries the data; rxe or siw:
+#                       the RDMA device of the interface in FI_DAT_IFACE, at DAT_FABTESTS_ADDRESS
+# DAT_FABTESTS_PROVIDER another provider than dat, to count what passes there: nothing is
+#                       excluded, and no list says what is to pass
+# DAT_FABTESTS_WINDOW   operations at once in a benchmark (64): each has a buffer of up to 8 MiB
 # DAT_FABTESTS_ONLY     a regular expression: only tests whose line matches, and no comparison
 #                       of the others
 # DAT_FABTESTS_LIMIT_S  seconds that a program may take (300)
@@ -43,7 +47,10 @@ limit=${DAT_FABTESTS_LIMIT_S:-300}
 xml=${DAT_FABTESTS_XML:-$PWD/fabtests.xml}
 links=${DAT_FABTESTS_LINKS:-shm tcp}
 port=9228 # the default of these programs
-address=127.0.0.1
+address=${DAT_FABTESTS_ADDRESS:-127.0.0.1}
+window=${DAT_FABTESTS_WINDOW:-}
+provider=${DAT_FABTESTS_PROVIDER:-dat}
+[ "$provider" = dat ] || links=$provider
 
 case $suite in
 quick) suites='unit functional short' ;;
@@ -54,7 +61,12 @@ unit | functional | short | standard | multinode | more | uber-quick | uber-all)
 esac
 [ -x "$bin/fi_msg_pingpong" ] || refuse "$bin holds no fi_msg_pingpong: is it fabtests' bin folder?"
 for link in $links; do
-    [ "$link" = shm ] || [ "$link" = tcp ] || refuse "DAT_FABTESTS_LINKS: '$link' is neither shm nor tcp"
+    [ "$provider" = dat ] || break
+    case $link in
+    shm | tcp) ;;
+    rxe | siw) [ -n "${FI_DAT_IFACE:-}" ] || refuse "over $link FI_DAT_IFACE has to name an interface" ;;
+    *) refuse "DAT_FABTESTS_LINKS: '$link' is none of shm, tcp, rxe, siw" ;;
+    esac
 done
 # fi_flood is what 1.x calls fi_bw.
 major=1
@@ -65,12 +77,15 @@ if [ -n "${DAT_BUILDDIR:-}" ]; then
     export FI_PROVIDER_PATH
 fi
 # off_coll is libfabric's own layer for collectives: 2.6 crashes where it is hidden.
-export FI_PROVIDER=dat,off_coll
-[ $major -eq 2 ] || export FI_PROVIDER=dat
+export FI_PROVIDER=$provider,off_coll
+[ $major -eq 2 ] || export FI_PROVIDER=$provider
 
 # --- a network of its own -----------------------------------------------------
 
-if [ -z "${DAT_FABTESTS_INSIDE:-}" ] && unshare -n true 2>/dev/null; then
+# RDMA devices are in the first namespace only.
+devices=no
+[[ $links != *rxe* && $links != *siw* ]] || devices=yes
+if [ $devices = no ] && [ -z "${DAT_FABTESTS_INSIDE:-}" ] && unshare -n true 2>/dev/null; then
     DAT_FABTESTS_INSIDE=1 exec unshare -n bash "${BASH_SOURCE[0]}" "$@"
 fi
 if [ -n "${DAT_FABTESTS_INSIDE:-}" ]; then
@@ -81,7 +96,8 @@ fi
 # here, and any port counts; some programs use another one than the usual.
 listened() {
     local pattern=.
-    [ -n "${DAT_FABTESTS_INSIDE:-}" ] || pattern=$(printf ':%04X$' $port)
+    [ $devices = no ] || ! rdma resource show cm_id | grep -q 'state LISTEN ' || return 0
+    [ -n "${DAT_FABTESTS_INSIDE:-}" ] || [ $devices = yes ] || pattern=$(printf ':%04X$' $port)
     cat /proc/net/tcp /proc/net/tcp6 2>/dev/null |
         awk -v pattern="$pattern" '$4 == "0A" && $2 ~ pattern {found = 1} END {exit !found}'
 }
@@ -145,13 +161,13 @@ judge() { # status...
 }
 
 run_alone() { # words...
-    start "$scratch/client" "$@" -p dat
+    start "$scratch/client" "$@" -p "$provider"
     wait "${started[-1]}"
     judge $?
 }
 
 run_negative() {
-    start "$scratch/client" "$@" -p dat
+    start "$scratch/client" "$@" -p "$provider"
     local status=0
     wait "${started[-1]}" || status=$?
     result=fail
@@ -160,10 +176,10 @@ run_negative() {
 
 run_pair() {
     local server client s c
-    start "$scratch/server" "$@" -p dat -s $address
+    start "$scratch/server" "$@" -p "$provider" -s $address
     server=${started[-1]}
     await_server "$server"
-    start "$scratch/client" "$@" -p dat -s $address $address
+    start "$scratch/client" "$@" -p "$provider" -s $address $address
     client=${started[-1]}
     collect "$client" $((limit + 6))
     c=$status
@@ -177,7 +193,7 @@ run_pair() {
 run_nodes() {
     local i processes=() statuses=()
     for i in 1 2 3; do
-        start "$scratch/$([ $i = 1 ] && echo server || echo client$i)" "$@" -p dat -n 3 -s $address
+        start "$scratch/$([ $i = 1 ] && echo server || echo client$i)" "$@" -p "$provider" -n 3 -s $address
         processes+=("${started[-1]}")
         [ $i -ne 1 ] || await_server "${started[-1]}"
     done
@@ -192,10 +208,11 @@ run_nodes() {
 # All combinations of a configuration; `detail` says how many succeeded.
 run_uber() { # program file
     local server client good
+    sed "s/prov_name: dat/prov_name: $provider/" "$here/$2" >"$scratch/$2"
     start "$scratch/server" "$1" -x
     server=${started[-1]}
     await_server "$server"
-    start "$scratch/client" "$1" -u "$here/$2" $address
+    start "$scratch/client" "$1" -u "$scratch/$2" $address
     client=${started[-1]}
     collect "$client" $((limit + 6))
     local s c=$status
@@ -214,19 +231,21 @@ run_uber() { # program file
 excluded() { # line
     local text
     reason=
+    [ "$provider" = dat ] || return
     while read -r text; do
         case $text in
         '#'*) reason=${text#'#'} reason=${reason# } ;;
         '') reason= ;;
         *) [[ $1 =~ $text ]] && return 0 ;;
         esac
-    done <"$here/dat.exclude"
+    done < <(cat "$here/dat.exclude" "$here/dat.exclude.$link" 2>/dev/null)
     return 1
 }
 
 run_test() { # kind line
     local kind=$1 words before=$SECONDS
     read -r -a words <<<"${2//@address/$address}"
+    [ -z "$window" ] || [[ ! $2 =~ ^fi_([a-z_]*pingpong|[a-z_]*bw) ]] || words+=(-W "$window")
     result= detail=
     started=()
     : >"$scratch/client"
@@ -250,9 +269,14 @@ run_test() { # kind line
 # The tables have a line for each test: suite, versions of fabtests, kind, then its words.
 run_link() {
     local wanted versions kind line
-    export FI_DAT_SHM=1
+    export FI_DAT_SHM=1 FI_DAT_TRANSPORT=soft
     [ "$1" = shm ] || FI_DAT_SHM=0
-    begin_report "$1" "$here/expected/$major-$1"
+    [ $devices = no ] || FI_DAT_TRANSPORT=verbs
+    if [ "$provider" = dat ]; then
+        begin_report "$1" "$here/expected/$major-$1"
+    else
+        begin_report "$1" /dev/null
+    fi
     while read -r wanted versions kind line; do
         case $wanted in '' | '#'*) continue ;; esac
         [[ " $suites " == *" $wanted "* ]] && [[ $versions == *$major* ]] || continue

@@ -16,6 +16,7 @@
 # joined by a wire, and the second does what the first asks (far.sh).
 #
 # DAT_BUILDDIR   a build folder with `make check TESTS=` done; else one is made, and removed
+# FABTESTS_BIN_DIR  fabtests' programs, for suite_fabtests.sh
 # DAT_VM_ACCEL   `tcg` (emulation, the default) or `kvm`
 #
 # Prints a line for each test: `ok`, `FAIL` or `skip`, and its name. A suite of which
@@ -92,6 +93,7 @@ write_start() { # file script arguments...
     local file=$1
     shift
     printf 'export DAT_SRCDIR=%q DAT_BUILDDIR=%q dat_two=%q\n' "$root" "$build" $two >"$file"
+    [ -z "${FABTESTS_BIN_DIR:-}" ] || printf 'export FABTESTS_BIN_DIR=%q\n' "$FABTESTS_BIN_DIR" >>"$file"
     printf 'exec bash' >>"$file"
     printf ' %q' "$@" >>"$file"
     echo >>"$file"

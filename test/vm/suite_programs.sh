@@ -15,6 +15,7 @@ tests=(
     "60 shared_receives_of_dat_over_siw program siw transport_dat --filter dat_receives/*"
     "120 windows_over_rxe program rxe transport_dat --filter dat_window/*"
     "120 atomics_over_rxe program rxe transport_surface --filter atomic/*"
+    "120 data_of_messages_over_rxe program rxe transport_surface --filter data_send/*"
 )
 
 program() { # transport program [arguments]
