@@ -134,6 +134,21 @@ TRANSPORT_TEST(rma_key, requested__is_the_key) {
                        again.out(), nullptr));
 }
 
+// Some devices give memory that no peer may reach no remote key.
+TRANSPORT_TEST(rma_region, that_no_peer_may_reach__has_a_key_of_its_own_and_is_closed) {
+    Side side(transport);
+    Bytes memory(64);
+    Fid<fid_mr> regions[3];
+    std::uint64_t requested = 1;
+    for (Fid<fid_mr>& mr : regions)
+        DAT_MUST(fi_mr_reg(side.domain(), memory.data(), memory.size(), FI_SEND | FI_RECV, 0,
+                           requested++, 0, mr.out(), nullptr));
+    cr_assert_neq(fi_mr_key(regions[0].get()), fi_mr_key(regions[1].get()));
+    cr_assert_neq(fi_mr_key(regions[1].get()), fi_mr_key(regions[2].get()));
+    for (Fid<fid_mr>& mr : regions)
+        DAT_MUST(mr.close());
+}
+
 // DTO-15: written data is there when a later message has arrived.
 TRANSPORT_TEST(rma_order, write_then_send__is_visible_when_the_message_is) {
     constexpr std::size_t kRounds = 60;

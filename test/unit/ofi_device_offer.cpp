@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 
 using namespace dat::ofi;
 
@@ -89,6 +90,20 @@ Test(ofi_device_offer, rma__requires_registration_modes_and_messages_none) {
               }).empty());
     const Info offer = make_offer(nullptr, kApi, offering_of(roce()));
     cr_assert_eq(offer->domain_attr->mr_mode, kModes);
+}
+
+// So that what it sends from and receives into is registered once, not for each operation.
+Test(ofi_device_offer, registration_of_local_memory__is_asked_of_who_is_ready_for_it) {
+    for (const auto& [caps, modes] : {std::pair{FI_MSG, 0}, {FI_MSG | FI_RMA, kModes}}) {
+        for (const int local : {0, static_cast<int>(FI_MR_LOCAL)}) {
+            const Info hints(fi_allocinfo());
+            hints->caps = static_cast<std::uint64_t>(caps);
+            hints->domain_attr->mr_mode = modes | local;
+            const Info offer = make_offer(hints.get(), kApi, offering_of(roce()));
+            cr_assert_eq(offer->domain_attr->mr_mode, modes | local);
+            cr_assert_eq(make_offer(hints.get(), kApi, soft_offering())->domain_attr->mr_mode, 0);
+        }
+    }
 }
 
 Test(ofi_device_offer, as_hints__agrees) {

@@ -205,16 +205,16 @@ std::uint64_t caps_for(std::uint64_t hints, std::uint64_t offered) {
 // None is required, and a mode that is not required is not asked of a program that is
 // ready for it: some then go by their own keys and by offsets all the same. Whoever
 // wants the provider's keys or virtual addresses says so to fi_domain(3), or by
-// FI_MR_BASIC.
-int mr_mode_for(const fi_domain_attr* hints, std::uint32_t version, int required) {
+// FI_MR_BASIC. What is only wished for is asked of a program that is ready for it.
+int mr_mode_for(const fi_domain_attr* hints, std::uint32_t version, int required, int wished) {
     const int mode = hints ? hints->mr_mode : 0;
     if (mode == kMrBasic || mode == kMrScalable) {
         return mode;
     }
-    if (required != 0) {
-        return before_1_5(version) ? kMrBasic : required;
+    if (before_1_5(version)) {
+        return required != 0 ? kMrBasic : kMrScalable;
     }
-    return before_1_5(version) ? kMrScalable : 0;
+    return required | (mode & wished);
 }
 
 template <class Value> Value either(Value hint, Value otherwise) {
@@ -287,7 +287,7 @@ void fill_domain(fi_domain_attr& domain, const fi_domain_attr* hints, std::uint6
     domain.control_progress = either(control, domain.data_progress);
     domain.resource_mgmt = FI_RM_ENABLED;
     domain.av_type = hints ? hints->av_type : FI_AV_UNSPEC;
-    domain.mr_mode = mr_mode_for(hints, version, required_mode(caps, o));
+    domain.mr_mode = mr_mode_for(hints, version, required_mode(caps, o), o.wished_mode);
     domain.mr_key_size = sizeof(std::uint32_t);
     domain.cq_data_size = o.data_size;
     domain.cq_cnt = kQueues;
@@ -309,6 +309,7 @@ constexpr Offering kSoft = {
     .tx_op_flags = kTxOpFlags,
     .protocol = FI_PROTO_IWARP,
     .mr_mode = 0,
+    .wished_mode = 0,
     .shared_receives = true,
     .invalidates = true,
     .data_takes_receive = false,
@@ -331,6 +332,7 @@ Offering offering_of(const verbs::Device& device) {
     o.tx_op_flags &= ~FI_DELIVERY_COMPLETE;
     o.protocol = device.iwarp ? FI_PROTO_IWARP : FI_PROTO_RDMA_CM_IB_RC;
     o.mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+    o.wished_mode = FI_MR_LOCAL; // else memory is registered for each operation
     o.shared_receives = device.shared_receives > 0;
     if (o.shared_receives) {
         segments = std::min(segments, device.shared_segments);

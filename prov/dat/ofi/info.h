@@ -46,6 +46,7 @@ struct Offering {
     std::uint64_t tx_op_flags; // of a tx_attr
     std::uint32_t protocol;
     int mr_mode;             // that RMA requires
+    int wished_mode;         // that makes it faster
     bool shared_receives;    // fi_srx_context(3)
     bool invalidates;        // FI_DAT_INVALIDATE
     bool data_takes_receive; // a write with remote CQ data (U-62)

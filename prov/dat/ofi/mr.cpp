@@ -13,6 +13,7 @@
 
 #include <cerrno>
 #include <memory>
+#include <utility>
 
 namespace dat::ofi {
 namespace {
@@ -107,8 +108,12 @@ int MemoryRegion::publish(const soft::Region& region, const verbs::Domain::Acces
     if (!device_region_) {
         return verbs::log_failure("fi_mr_reg*()", errno);
     }
-    key = verbs::Domain::remote_key(device_region_);
-    domain_.soft().regions().add(static_cast<std::uint32_t>(key), region); // for windows
+    key = verbs::Domain::key_of(device_region_);
+    if (!domain_.soft().regions().add(static_cast<std::uint32_t>(key), region)) { // for windows
+        domain_.device()->deregister(std::exchange(device_region_, nullptr));
+        DAT_WARN(mr, "fi_mr_reg*(): the device gave a key that is in use");
+        return -ENOKEY;
+    }
     return 0;
 }
 

@@ -172,8 +172,9 @@ void Domain::wake(MemoryLink& link) {
 }
 
 void Domain::let_sleep(MemoryLink& link) {
-    link.doze();
-    heavy_barrier();
+    if (link.doze()) {
+        heavy_barrier();
+    }
     if (link.stirs()) {
         link.rouse();
     } else {
@@ -186,10 +187,13 @@ bool Domain::rest() {
     if (awake_.empty()) {
         return true;
     }
+    bool barrier = false;
     for (MemoryLink* link : awake_) {
-        link->doze();
+        barrier |= link->doze();
     }
-    heavy_barrier();
+    if (barrier) {
+        heavy_barrier();
+    }
     std::erase_if(awake_, [](MemoryLink* link) {
         const bool stirs = link->stirs();
         if (stirs) {

@@ -73,9 +73,9 @@ class MemoryLink : public Link {
   public:
     using Link::Link;
 
-    // The peer is told that it has to ring. It need not know before the next
-    // heavy_barrier(), behind which it counts whether this stirs().
-    virtual void doze() = 0;
+    // Who moves the data is told that it has to ring; then it counts whether this stirs().
+    // True: it need not know, nor does that count, before the next heavy_barrier().
+    virtual bool doze() = 0;
     // poll() has something to do.
     virtual bool stirs() const = 0;
     // After doze(): it need not ring.

@@ -32,7 +32,7 @@ int Domain::open(const SocketAddress&) { return -ENODEV; }
 void Domain::progress_connections() {}
 void Domain::ready(std::uint32_t) {}
 ibv_mr* Domain::register_memory(const void*, void*, std::size_t, const Access&) { return nullptr; }
-std::uint32_t Domain::remote_key(const ibv_mr*) { return 0; }
+std::uint32_t Domain::key_of(const ibv_mr*) { return 0; }
 int Domain::make_window(const void*, const void*, std::uint32_t, bool, std::uint32_t&) {
     return -ENODEV;
 }

@@ -164,7 +164,7 @@ ibv_mr* Domain::register_memory(const void* zone, void* base, std::size_t length
     return memory_.add(own, base, length, flags);
 }
 
-std::uint32_t Domain::remote_key(const ibv_mr* mr) { return mr->rkey; }
+std::uint32_t Domain::key_of(const ibv_mr* mr) { return Memory::key_of(*mr); }
 
 int Domain::make_window(const void* zone, const void* base, std::uint32_t key, bool writes,
                         std::uint32_t& made) {

@@ -108,7 +108,7 @@ class Domain final : private soft::Pollable {
     };
     ibv_mr* register_memory(const void* zone, void* base, std::size_t length, const Access& access);
     void deregister(ibv_mr* mr) { memory_.remove(mr); }
-    static std::uint32_t remote_key(const ibv_mr* mr);
+    static std::uint32_t key_of(const ibv_mr* mr); // as Memory has it
     // The key of a bind of a window of `zone` to memory of the region with `key`, which
     // begins at `base`. 0 or -errno; -EACCES: peers could write what this side may not.
     int make_window(const void* zone, const void* base, std::uint32_t key, bool writes,

@@ -353,9 +353,10 @@ void Link::called() {
     }
 }
 
-void Link::doze() {
+bool Link::doze() {
     asleep_ = true;
     ibv_req_notify_cq(cq_, 0);
+    return false; // what completes from here on is told of
 }
 
 int Link::fetch() const { return std::max(ibv_poll_cq(cq_, kBatch, batch_->wc), 0); }

@@ -54,7 +54,7 @@ class Link final : public soft::MemoryLink, public CmSink, private soft::Timer {
     void receive_posted() override { post_receives(); }
     void drain() override;
     void part(soft::Parting how) override;
-    void doze() override;
+    bool doze() override;
     bool stirs() const override;
     void rouse() override;
 

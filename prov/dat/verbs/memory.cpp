@@ -31,10 +31,12 @@ void Memory::remove(ibv_mr* mr) {
     ibv_dereg_mr(mr);
 }
 
+std::uint32_t Memory::key_of(const ibv_mr& mr) { return mr.rkey != 0 ? mr.rkey : mr.lkey; }
+
 ibv_mr* Memory::region(const void* base, std::uint32_t key, bool writable) {
     const auto range = regions_.equal_range(reinterpret_cast<std::uintptr_t>(base));
     for (auto at = range.first; at != range.second; ++at) {
-        if (at->second.mr->rkey == key &&
+        if (key_of(*at->second.mr) == key &&
             (!writable || (at->second.access & IBV_ACCESS_LOCAL_WRITE) != 0)) {
             return at->second.mr;
         }

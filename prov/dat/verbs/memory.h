@@ -25,7 +25,10 @@ class Memory {
     ibv_mr* add(ibv_pd* pd, void* base, std::size_t length, int access);
     void remove(ibv_mr* mr); // deregisters
 
-    // The registered one with that remote key, which begins at `base`; nullptr: there is none.
+    // What names it among all: the remote key, or the local one of memory that no peer may
+    // reach, which some devices (rxe) give no remote key.
+    static std::uint32_t key_of(const ibv_mr& mr);
+    // The registered one with that key, which begins at `base`; nullptr: there is none.
     // `writable`: with IBV_ACCESS_LOCAL_WRITE.
     ibv_mr* region(const void* base, std::uint32_t key, bool writable);
     // A region of `pd` that has all of the range and of `access`; nullptr: none was found.

@@ -72,10 +72,11 @@ void Link::ready(std::uint32_t) {
     poll();
 }
 
-void Link::doze() {
+bool Link::doze() {
     asleep_ = true;
     side_.mine->asleep.store(kForRecords | (sender_.waits() ? kForRoom : 0u),
                              std::memory_order_relaxed);
+    return true;
 }
 
 bool Link::stirs() const {

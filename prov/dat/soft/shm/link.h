@@ -53,7 +53,7 @@ class Link final : public soft::MemoryLink, private soft::Pollable {
     void receive_posted() override;
     void drain() override;
     void part(soft::Parting how) override;
-    void doze() override;
+    bool doze() override;
     bool stirs() const override;
     void rouse() override;
 
