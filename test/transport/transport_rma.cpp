@@ -134,6 +134,19 @@ TRANSPORT_TEST(rma_key, requested__is_the_key) {
                        again.out(), nullptr));
 }
 
+// ofi_rxm registers so (OFI_MR_NOCACHE); a flag that means something is refused.
+TRANSPORT_TEST(rma_region, that_is_not_to_be_cached__is_registered_like_any_other) {
+    Side side(transport);
+    Bytes memory(64);
+    const auto result = [&](std::uint64_t flags) {
+        Fid<fid_mr> mr;
+        return fi_mr_reg(side.domain(), memory.data(), memory.size(), FI_SEND, 0, 1, flags,
+                         mr.out(), nullptr);
+    };
+    cr_assert_eq(result(1ULL << 60), 0);
+    cr_assert_eq(result(1ULL << 59), -FI_EBADFLAGS);
+}
+
 // Some devices give memory that no peer may reach no remote key.
 TRANSPORT_TEST(rma_region, that_no_peer_may_reach__has_a_key_of_its_own_and_is_closed) {
     Side side(transport);

@@ -21,6 +21,9 @@ namespace {
 constexpr std::uint64_t kAccess =
     FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
 
+// libfabric's own layers register with it (OFI_MR_NOCACHE): it is not to be cached. Nothing is.
+constexpr std::uint64_t kNoCache = std::uint64_t{1} << 60;
+
 class MemoryRegion final : public fid_mr {
   public:
     MemoryRegion(Domain& domain, ZoneHandle zone, void* context);
@@ -169,7 +172,7 @@ struct Asked {
 };
 
 int check(const Domain& domain, const Asked& asked) {
-    if ((asked.flags & ~FI_DAT_ZERO_BASED) != 0) {
+    if ((asked.flags & ~(FI_DAT_ZERO_BASED | kNoCache)) != 0) {
         DAT_WARN(mr,
                  "fi_mr_reg*(): flags = 0x%llx; only FI_DAT_ZERO_BASED is offered, and no dmabuf",
                  static_cast<unsigned long long>(asked.flags));
@@ -269,7 +272,7 @@ std::uint32_t api_version(fid_t domain) {
 int register_attributes(fid_t f, const fi_mr_attr* attr, std::uint64_t flags, fid_mr** mr) {
     // A newer libfabric puts another structure in place of the vector with some
     // flags: they are refused before it is looked at.
-    if ((flags & ~FI_DAT_ZERO_BASED) != 0) {
+    if ((flags & ~(FI_DAT_ZERO_BASED | kNoCache)) != 0) {
         return add(f, {{nullptr, 0}, 0, 0, 0, flags}, mr, nullptr);
     }
     if (attr->iov_count != 1) {
