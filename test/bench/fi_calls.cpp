@@ -14,7 +14,10 @@
 //   FI_CALLS_DOMAINS: 2 (each end has a domain of its own, as processes would have, so that
 //   asking for completions of one end moves the other's nothing); else both have one.
 //
-// Prints COUNT, and how often a completion was asked for in vain. May include: libfabric, std.
+// Prints COUNT, and how often a completion was asked for in vain. May include: libfabric, bench,
+// std.
+#include "bursts.h"
+
 #include <array>
 #include <cstdint>
 #include <cstdio>
@@ -27,7 +30,6 @@
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
 #include <string_view>
-#include <unistd.h>
 
 namespace {
 
@@ -222,32 +224,13 @@ class Ends {
 } // namespace
 
 int main(int argc, char** argv) {
-    const std::string_view mode = argc >= 6 ? argv[3] : "";
-    const std::uint64_t burst = argc >= 6 ? std::strtoull(argv[4], nullptr, 0) : 0;
-    const std::uint64_t count = argc >= 6 ? std::strtoull(argv[5], nullptr, 0) : 0;
-    const auto settle = static_cast<useconds_t>(argc >= 7 ? std::atoi(argv[6]) : 0);
-    if ((mode != "messages" && mode != "writes") || burst < 1 || burst > kQueue || count < 1) {
+    dat::bench::Bursts bursts;
+    if (!bursts.parse(argc - 3, argv + 3, kQueue)) {
         std::fputs("usage: fi_calls PROVIDER ADDRESS messages|writes BURST COUNT [SETTLE]\n",
                    stderr);
         return 2;
     }
     Ends ends(argv[1], argv[2]);
-    for (std::uint64_t done = 0; done < count; done += burst) {
-        if (mode == "messages") {
-            ends.post_receives(burst);
-            ends.post_sends(burst);
-        } else {
-            ends.post_writes(burst);
-        }
-        if (settle > 0) {
-            usleep(settle);
-        }
-        if (mode == "messages") {
-            ends.take_received(burst);
-        }
-        ends.take_sent(burst);
-    }
-    std::printf("%llu, %llu in vain\n", static_cast<unsigned long long>(count),
-                static_cast<unsigned long long>(ends.in_vain()));
+    bursts.run(ends);
     return 0;
 }

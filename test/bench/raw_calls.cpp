@@ -6,7 +6,9 @@
 //   raw_calls ADDRESS messages|writes BURST COUNT [SETTLE]
 //
 // ADDRESS is of an RDMA device; the rest is fi_calls'. The functions that are counted have
-// the same names there. May include: verbs, std.
+// the same names there. May include: verbs, bench, std.
+#include "bursts.h"
+
 #include <array>
 #include <cerrno>
 #include <cstdint>
@@ -16,8 +18,6 @@
 #include <infiniband/verbs.h>
 #include <netdb.h>
 #include <rdma/rdma_cma.h>
-#include <string_view>
-#include <unistd.h>
 
 namespace {
 
@@ -175,31 +175,12 @@ class Ends {
 } // namespace
 
 int main(int argc, char** argv) {
-    const std::string_view mode = argc >= 5 ? argv[2] : "";
-    const std::uint64_t burst = argc >= 5 ? std::strtoull(argv[3], nullptr, 0) : 0;
-    const std::uint64_t count = argc >= 5 ? std::strtoull(argv[4], nullptr, 0) : 0;
-    const auto settle = static_cast<useconds_t>(argc >= 6 ? std::atoi(argv[5]) : 0);
-    if ((mode != "messages" && mode != "writes") || burst < 1 || burst > kQueue || count < 1) {
+    dat::bench::Bursts bursts;
+    if (!bursts.parse(argc - 2, argv + 2, kQueue)) {
         std::fputs("usage: raw_calls ADDRESS messages|writes BURST COUNT [SETTLE]\n", stderr);
         return 2;
     }
     Ends ends(argv[1]);
-    for (std::uint64_t done = 0; done < count; done += burst) {
-        if (mode == "messages") {
-            ends.post_receives(burst);
-            ends.post_sends(burst);
-        } else {
-            ends.post_writes(burst);
-        }
-        if (settle > 0) {
-            usleep(settle);
-        }
-        if (mode == "messages") {
-            ends.take_received(burst);
-        }
-        ends.take_sent(burst);
-    }
-    std::printf("%llu, %llu in vain\n", static_cast<unsigned long long>(count),
-                static_cast<unsigned long long>(ends.in_vain()));
+    bursts.run(ends);
     return 0;
 }
