@@ -20,6 +20,7 @@ constexpr char kInOrder[] =
     "a queue pair carries requests out in order: a message that waits for a receive holds up the "
     "reads behind it";
 constexpr char kTcpPort[] = "the port where nobody listens is one of TCP on loopback";
+constexpr char kCmPort[] = "the connection manager gives a port to one identifier alone";
 constexpr char kLess[] = "the connection manager carries less private data (U-63)";
 constexpr char kNoReceive[] =
     "the device ends a connection on which a message finds no receive: RFC 5040 has no other way";
@@ -39,6 +40,8 @@ constexpr Exception kExceptions[] = {
     {"rxe", "connect_nobody_listens/port_is_closed__is_refused", kTcpPort},
     {"rxe", "connect_nobody_listens/with_patience__is_tried_again", kTcpPort},
     {"rxe", "connect_nobody_listens/at_the_end_of_patience__is_refused", kTcpPort},
+    {"rxe", "listen_on_port/of_an_outgoing_connection__is_free", kCmPort},
+    {"siw", "listen_on_port/of_an_outgoing_connection__is_free", kCmPort},
     {"rxe", "connect_private_data/option_of_endpoint_and_listener__says_508", kLess},
     {"rxe", "connect_reject/with_256_bytes__delivers_them", kLess},
     {"rxe", "atomic/each_operation__does_what_it_says",

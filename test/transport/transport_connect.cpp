@@ -513,6 +513,29 @@ TRANSPORT_TEST(listen_after_setname, with_a_chosen_port__listens_there) {
     cr_assert_eq(port_of(got.data()), port);
 }
 
+// Programs listen on ports of their own choice that lie among those that the system gives
+// to outgoing connections.
+TRANSPORT_TEST(listen_on_port, of_an_outgoing_connection__is_free) {
+    auto pair = Pair::connected(transport);
+    Bytes own(64);
+    std::size_t size = own.size();
+    DAT_MUST(fi_getname(pair->active.fid(), own.data(), &size));
+    const Bytes name =
+        with_port(pair->near.info()->src_addr, pair->near.info()->src_addrlen, port_of(own.data()));
+    const auto listen = [&] {
+        Fid<fid_pep> pep;
+        DAT_MUST(fi_passive_ep(pair->near.fabric(), pair->near.info(), pep.out(), nullptr));
+        DAT_MUST(fi_pep_bind(pep.get(), &pair->near.eq()->fid, 0));
+        DAT_MUST(fi_setname(&pep->fid, const_cast<std::uint8_t*>(name.data()), name.size()));
+        DAT_MUST(fi_listen(pep.get()));
+    };
+    listen();
+    DAT_MUST(fi_shutdown(pair->active.get(), 0));
+    wait_event(pair->near, FI_SHUTDOWN);
+    wait_event(pair->far, FI_SHUTDOWN);
+    listen();
+}
+
 // EPA-9.
 TRANSPORT_TEST(connect_names, of_a_connection__match_crosswise) {
     auto pair = Pair::connected(transport);

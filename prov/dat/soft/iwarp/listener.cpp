@@ -173,9 +173,8 @@ Socket bind_source(const SocketAddress& source, int& error) {
     if (!socket) {
         return {};
     }
-    const int on = 1;
-    setsockopt(socket.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (source.family() == AF_INET6) {
+        const int on = 1;
         setsockopt(socket.fd(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
     }
     if (::bind(socket.fd(), source.get(), source.size()) < 0) {

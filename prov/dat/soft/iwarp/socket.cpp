@@ -133,6 +133,9 @@ void Socket::tune(std::chrono::seconds keepalive) const {
 Socket Socket::open(int family, int& error) {
     Socket made(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP));
     error = made ? 0 : -errno;
+    if (made) {
+        set(made.fd(), SOL_SOCKET, SO_REUSEADDR, 1);
+    }
     return made;
 }
 

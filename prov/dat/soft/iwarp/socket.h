@@ -58,7 +58,8 @@ class Socket {
     // never).
     void tune(std::chrono::seconds keepalive) const;
 
-    // A non-blocking, close-on-exec TCP socket; without one, -errno in `error`.
+    // A non-blocking, close-on-exec TCP socket, whose port a listener may have as well;
+    // without one, -errno in `error`.
     static Socket open(int family, int& error);
 
   private:
