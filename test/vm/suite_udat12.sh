@@ -9,6 +9,10 @@ tests=(
     "100 messages_over_rxe sample rxe0 $rxe messages"
     "100 ring_over_rxe sample rxe0 $rxe ring"
     "100 shared_over_rxe sample rxe0 $rxe shared"
+    "100 many_over_siw sample siw0 $siw many"
+    "100 messages_over_siw sample siw0 $siw messages"
+    "100 ring_over_siw sample siw0 $siw ring"
+    "100 shared_over_siw sample siw0 $siw shared"
 )
 
 sample() { # adapter address sample

@@ -24,6 +24,7 @@ using iwarp::SocketAddress;
 struct Device {
     std::string name; // "mlx5_0/1": of the device, and its port; no interface is called so
     bool iwarp = false;
+    bool resets = false;        // a reject is told as ECONNRESET, as siw does
     bool atomics = false;       // on 8 bytes (fetch-add, compare-swap)
     bool immediate = false;     // remote CQ data
     bool windows = false;       // of type 2, bound by requests

@@ -124,9 +124,14 @@ void next_event(DAT_EVD_HANDLE evd, DAT_EVENT_NUMBER number, DAT_EVENT* event) {
 
 DAT_UINT64 next_dto(DAT_EVD_HANDLE evd, DAT_DTO_COMPLETION_STATUS status) {
     DAT_EVENT event;
+    const DAT_DTO_COMPLETION_EVENT_DATA* const dto = &event.event_data.dto_completion_event_data;
     next_event(evd, DAT_DTO_COMPLETION_EVENT, &event);
-    CHECK(event.event_data.dto_completion_event_data.status == status);
-    return event.event_data.dto_completion_event_data.user_cookie.as_64;
+    if (dto->status != status) {
+        fprintf(stderr, "DTO %lu has status %d, and not %d\n",
+                (unsigned long)dto->user_cookie.as_64, (int)dto->status, (int)status);
+        exit(1);
+    }
+    return dto->user_cookie.as_64;
 }
 
 void post_recv(DAT_EP_HANDLE ep, DAT_LMR_TRIPLET piece, DAT_UINT64 number) {

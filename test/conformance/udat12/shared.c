@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * A server whose endpoints share their receive buffers. It gives buffers back only when the
- * low watermark says that few are left, all at once. It is told of that as
+ * low watermark says that few are left, all at once, and lets the client go on when there
+ * are buffers for all that may come: an iWARP device ends a connection whose message finds
+ * none. It is told of the watermark as
  * DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR with the reason DAT_SRQ_LOW_WATERMARK_EVENT, and of
  * the end of an endpoint, behind its last receive, as DAT_ASYNC_ERROR_EP_BROKEN.
  */
@@ -12,9 +14,9 @@
 enum {
     ENDPOINTS = 4,
     BUFFERS = 32,
-    LOW = 8,        /* watermark */
+    LOW = 16,       /* watermark */
     MESSAGES = 200, /* of each endpoint of the client */
-    BURST = 25,     /* that the client posts before it waits for them */
+    BURST = 4,      /* of each endpoint, before the client waits for leave to go on */
     SIZE = 128
 };
 
@@ -30,12 +32,14 @@ static struct {
     DAT_EVD_HANDLE requests;
     DAT_EVD_HANDLE conn;
     DAT_EVD_HANDLE recv;
+    DAT_EVD_HANDLE request;
     DAT_SRQ_HANDLE srq;
     DAT_EP_HANDLE eps[ENDPOINTS];
     struct memory memory;
     int accepted;
     int ended;    /* endpoints whose last receive came */
     int received; /* letters */
+    int rounds;   /* of a burst from each endpoint, after which the client could go on */
     int refills;
     DAT_UINT64 spare[BUFFERS]; /* buffers that are not posted */
     int spare_count;
@@ -114,14 +118,25 @@ static void open_endpoints(struct adapter* adapter) {
     attr.max_request_dtos = 1;
     attr.max_request_iov = 1;
     for (i = 0; i < ENDPOINTS; ++i) {
-        MUST(dat_ep_create_with_srq(adapter->ia, adapter->pz, my.recv, DAT_HANDLE_NULL, my.conn,
-                                    my.srq, &attr, &my.eps[i]));
+        MUST(dat_ep_create_with_srq(adapter->ia, adapter->pz, my.recv, my.request, my.conn, my.srq,
+                                    &attr, &my.eps[i]));
     }
     memory_create(adapter, BUFFERS * SIZE, &my.memory);
     for (i = 0; i < BUFFERS; ++i) {
         my.spare[my.spare_count++] = (DAT_UINT64)i;
     }
     refill();
+}
+
+/* The round has come, and there is room for another. */
+static void let_go_on(void) {
+    const int round = ENDPOINTS * BURST;
+    if (my.received < (my.rounds + 1) * round || BUFFERS - my.spare_count < round) {
+        return;
+    }
+    ++my.rounds;
+    post_send(my.eps[0], piece_of(&my.memory, 0, 0), 0, DAT_COMPLETION_DEFAULT_FLAG);
+    next_dto(my.request, DAT_DTO_SUCCESS);
 }
 
 static void serve(void) {
@@ -137,6 +152,7 @@ static void serve(void) {
         if (my.low && my.spare_count > 0) {
             refill();
         }
+        let_go_on();
     }
 }
 
@@ -151,6 +167,7 @@ static void server(struct adapter* adapter) {
     my.requests = evd_create(adapter, DAT_EVD_CR_FLAG, ENDPOINTS, my.cno);
     my.conn = evd_create(adapter, DAT_EVD_CONNECTION_FLAG, 4 * ENDPOINTS, my.cno);
     my.recv = evd_create(adapter, DAT_EVD_DTO_FLAG, BUFFERS, my.cno);
+    my.request = evd_create(adapter, DAT_EVD_DTO_FLAG, ENDPOINTS, DAT_HANDLE_NULL);
     open_endpoints(adapter);
     psp = listen_on(adapter, my.requests);
     serve();
@@ -168,6 +185,7 @@ static void server(struct adapter* adapter) {
     MUST(dat_evd_free(my.requests));
     MUST(dat_evd_free(my.conn));
     MUST(dat_evd_free(my.recv));
+    MUST(dat_evd_free(my.request));
     MUST(dat_evd_modify_cno(adapter->async, DAT_HANDLE_NULL));
     MUST(dat_cno_free(my.cno));
     memory_free(&my.memory);
@@ -177,6 +195,7 @@ static void server(struct adapter* adapter) {
 
 static void client(struct adapter* adapter) {
     const DAT_EVD_HANDLE conn = evd_create(adapter, DAT_EVD_CONNECTION_FLAG, 16, DAT_HANDLE_NULL);
+    const DAT_EVD_HANDLE recv = evd_create(adapter, DAT_EVD_DTO_FLAG, BURST, DAT_HANDLE_NULL);
     DAT_EVD_HANDLE request[ENDPOINTS];
     DAT_EP_HANDLE eps[ENDPOINTS];
     struct memory memory;
@@ -188,12 +207,12 @@ static void client(struct adapter* adapter) {
     memory_create(adapter, ENDPOINTS * BURST * SIZE, &memory);
     for (i = 0; i < ENDPOINTS; ++i) {
         request[i] = evd_create(adapter, DAT_EVD_DTO_FLAG, BURST, DAT_HANDLE_NULL);
-        MUST(dat_ep_create(adapter->ia, adapter->pz, DAT_HANDLE_NULL, request[i], conn, NULL,
-                           &eps[i]));
+        MUST(dat_ep_create(adapter->ia, adapter->pz, recv, request[i], conn, NULL, &eps[i]));
         connect_to(adapter, eps[i], "");
         next_event(conn, DAT_CONNECTION_EVENT_ESTABLISHED, &event);
     }
     for (first = 0; first < MESSAGES; first += BURST) {
+        post_recv(eps[0], piece_of(&memory, 0, 0), first);
         for (n = 0; n < ENDPOINTS * BURST; ++n) {
             letter.sender = n % ENDPOINTS;
             letter.number = first + n / ENDPOINTS;
@@ -204,6 +223,7 @@ static void client(struct adapter* adapter) {
         for (n = 0; n < ENDPOINTS * BURST; ++n) {
             CHECK(next_dto(request[n % ENDPOINTS], DAT_DTO_SUCCESS) == first + n / ENDPOINTS);
         }
+        CHECK(next_dto(recv, DAT_DTO_SUCCESS) == first);
     }
     for (i = 0; i < ENDPOINTS; ++i) {
         MUST(dat_ep_disconnect(eps[i], DAT_CLOSE_GRACEFUL_FLAG));
@@ -212,6 +232,7 @@ static void client(struct adapter* adapter) {
         MUST(dat_evd_free(request[i]));
     }
     MUST(dat_evd_free(conn));
+    MUST(dat_evd_free(recv));
     memory_free(&memory);
 }
 
