@@ -217,6 +217,51 @@ TRANSPORT_TEST(rma_reads, more_than_the_limit_outstanding__all_complete_in_order
     cr_assert(local == data);
 }
 
+// DTO-24: what is fenced takes its bytes when the reads before it have brought them.
+TRANSPORT_TEST(rma_fence, on_each_operation__waits_for_the_reads_before_it) {
+    only_dat();
+    auto pair = Pair::connected(transport);
+    constexpr std::size_t kSize = 1 << 20;
+    Region source(pair->far, kSize, kAll);
+    Region copy(pair->far, kSize, kAll);
+    Region local(pair->near, kSize, kAll);
+    const iovec iov{local.data(), kSize};
+    const auto fenced = [&](auto call, const Region& region) -> Op& {
+        const Remote remote = region.at(0);
+        const fi_rma_iov rma{remote.address, kSize, remote.key};
+        Op& op = new_op();
+        const fi_msg_rma msg{&iov, nullptr, 1, FI_ADDR_UNSPEC, &rma, 1, &op, 0};
+        DAT_MUST(static_cast<int>(call(pair->active.get(), &msg, FI_COMPLETION | FI_FENCE)));
+        return op;
+    };
+    const auto fill = [&](unsigned seed) {
+        const Bytes data = pattern(kSize, seed);
+        std::copy_n(data.data(), kSize, source.data());
+        return data;
+    };
+
+    Bytes data = fill(1);
+    const Op& read = pair->active.read(local.data(), kSize, source.at(0));
+    wait_op(fenced(fi_writemsg, copy));
+    wait_op(fenced(fi_readmsg, copy)); // behind the write: it has arrived
+    cr_assert(read.ok() && same(copy.data(), data.data(), kSize), "a write overtook the read");
+
+    data = fill(2);
+    Bytes in(kSize);
+    Op& receive = pair->passive().recv(in.data(), kSize);
+    pair->active.read(local.data(), kSize, source.at(0));
+    const fi_msg msg{&iov, nullptr, 1, FI_ADDR_UNSPEC, &new_op(), 0};
+    DAT_MUST(static_cast<int>(fi_sendmsg(pair->active.get(), &msg, FI_COMPLETION | FI_FENCE)));
+    wait_op(receive);
+    cr_assert(receive.ok() && same(in.data(), data.data(), kSize), "a message overtook the read");
+
+    data = fill(3);
+    pair->active.read(local.data(), kSize, copy.at(0));
+    Op& second = fenced(fi_readmsg, source);
+    wait_op(second);
+    cr_assert(second.ok() && same(local.data(), data.data(), kSize), "a read overtook the read");
+}
+
 // Requests of all kinds complete in posting order (DISC-8).
 TRANSPORT_TEST(rma_mixed, reads_writes_and_sends__complete_in_posting_order) {
     only_dat();

@@ -176,7 +176,7 @@ void Handshake::rejected(const CmEvent& event) {
     if (domain_.device().iwarp) {
         // The device tells a reject and a connection that was not answered by this alone; siw
         // tells a listener that goes away before it answers like a reject without data.
-        const int rejected = domain_.device().resets ? -ECONNRESET : -ECONNREFUSED;
+        const int rejected = domain_.device().siw ? -ECONNRESET : -ECONNREFUSED;
         const bool by_peer = event.status == rejected || !frame.empty();
         return by_peer ? fail(Stimulus::peer_rejected, Reason::rejected, frame)
                        : fail(Stimulus::refused, Reason::refused);

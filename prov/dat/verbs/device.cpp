@@ -73,7 +73,7 @@ void describe(ibv_context* context, std::uint8_t port, Device& device) {
     ibv_query_port(context, port, &port_attr);
     device.name = std::string(ibv_get_device_name(context->device)) + "/" + std::to_string(port);
     device.iwarp = context->device->transport_type == IBV_TRANSPORT_IWARP;
-    device.resets = device.iwarp && attr.vendor_id == kSiwVendor;
+    device.siw = device.iwarp && attr.vendor_id == kSiwVendor;
     device.atomics = !device.iwarp && attr.atomic_cap != IBV_ATOMIC_NONE;
     device.immediate = !device.iwarp;
     constexpr unsigned kWindows = IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B;

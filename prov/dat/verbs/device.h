@@ -24,11 +24,11 @@ using iwarp::SocketAddress;
 struct Device {
     std::string name; // "mlx5_0/1": of the device, and its port; no interface is called so
     bool iwarp = false;
-    bool resets = false;        // a reject is told as ECONNRESET, as siw does
-    bool atomics = false;       // on 8 bytes (fetch-add, compare-swap)
-    bool immediate = false;     // remote CQ data
-    bool windows = false;       // of type 2, bound by requests
-    bool invalidates = false;   // sends with invalidate
+    bool siw = false;         // Linux's: tells a reject as ECONNRESET, and takes no fence on a read
+    bool atomics = false;     // on 8 bytes (fetch-add, compare-swap)
+    bool immediate = false;   // remote CQ data
+    bool windows = false;     // of type 2, bound by requests
+    bool invalidates = false; // sends with invalidate
     std::uint32_t segments = 0; // of a request or receive
     std::uint32_t read_segments = 0;
     std::uint32_t operations = 0;      // that a queue holds

@@ -165,7 +165,9 @@ void Link::transmit(std::uint64_t seq, bool) {
     if (request.signaled || seq % signal_period_ == 0) {
         wr.send_flags = IBV_SEND_SIGNALED;
     }
-    if (request.fence) [[unlikely]] {
+    // DTO-24. siw refuses it on a read, which needs none there: reads are answered in the
+    // order in which they were asked (RFC 5040, section 5.5).
+    if (request.fence && !(request.op == OpCode::read && domain_.device().siw)) [[unlikely]] {
         wr.send_flags |= IBV_SEND_FENCE;
     }
     if (request.solicited) [[unlikely]] {

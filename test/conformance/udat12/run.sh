@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #
 # The sample programs of uDAPL 1.2, each as a server and a client: on one host, over shared
-# memory and over TCP, or between two network namespaces, which it makes and removes; or one
-# of them on an RDMA device. Exit 77, with the reason, where namespaces cannot be made.
+# memory and over TCP, or between two network namespaces, which it makes and removes; or on
+# an RDMA device. Exit 77, with the reason, where namespaces cannot be made.
 #
-# Usage: run.sh host|namespaces|device ADAPTER ADDRESS SAMPLE
+# Usage: run.sh host|namespaces|device ADAPTER ADDRESS
 set -u
 
 root=${DAT_SRCDIR:-$(dirname "${BASH_SOURCE[0]}")/../../..}
@@ -85,8 +85,8 @@ namespaces)
     on_client=(ip netns exec "$there")
     run_all wire 192.0.2.1
     ;;
-device) run "$4" "$2" "$3" ;;
-*) skip "usage: ${0##*/} host|namespaces|device ADAPTER ADDRESS SAMPLE" ;;
+device) run_all "$2" "$3" ;;
+*) skip "usage: ${0##*/} host|namespaces|device ADAPTER ADDRESS" ;;
 esac
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]
