@@ -9,6 +9,7 @@
 #include <dat/udat.h>
 
 #include <stddef.h>
+#include <stdint.h>
 
 /* One of the two, on an open adapter. Returns when its part is over. */
 struct adapter;
