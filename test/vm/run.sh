@@ -114,7 +114,7 @@ boot_guest() { # console job log memory own-end-of-the-wire other-end
             qemu-system-x86_64 -accel "$accel" -cpu max,-arch-capabilities -smp 2 -m "$4" \
             -no-reboot -display none -monitor none -serial "file:$1" "${net[@]}" \
             -kernel "$boot/vmlinuz" -initrd "$boot/initramfs" \
-            -append 'console=ttyS0 panic=-1 quiet tsc=reliable' \
+            -append 'console=ttyS0 panic=-1 quiet tsc=reliable no_timer_check' \
             -virtfs local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap \
             -virtfs "local,path=$work/$2,mount_tag=job,security_model=none"
     ) >"$work/$3" 2>&1 </dev/null &

@@ -36,7 +36,7 @@ template <std::uint64_t flags>
 [[gnu::always_inline]] inline ssize_t receive(fid_ep* ep, void* base, std::size_t length,
                                               void* context) {
     const iovec iov{base, length};
-    return receive_here("a receive", ep, &iov, 1, context, flags);
+    return receive_here<OverShm>("a receive", ep, &iov, nullptr, 1, context, flags);
 }
 
 // What fi_cq_read() tells of a success, as far as FI_CQ_FORMAT_MSG.

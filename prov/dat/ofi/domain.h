@@ -42,6 +42,8 @@ class Domain final : public fid_domain, public EventSource, private verbs::Domai
     soft::Gate& gate() { return soft_.gate(); }
     // How a peer names a region's first byte: by its virtual address, or by 0.
     bool virtual_addresses() const { return virtual_addresses_; }
+    // FI_MR_LOCAL: operations say what their memory is registered as.
+    bool names_memory() const { return names_memory_; }
     // Who chooses keys: the provider, or fi_mr_reg()'s caller.
     bool provider_keys() const { return provider_keys_; }
 
@@ -82,6 +84,7 @@ class Domain final : public fid_domain, public EventSource, private verbs::Domai
     Fabric& fabric_;
     bool virtual_addresses_; // these two: a device has no choice
     bool provider_keys_;
+    const bool names_memory_;
     const bool progress_thread_;
     Zones zones_;
     ZoneHandle zone_;          // where no key is given

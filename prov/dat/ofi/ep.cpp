@@ -204,7 +204,8 @@ Endpoint::Endpoint(Domain& domain, const fi_info& info, void* context, core::Sta
       inject_size_(info.tx_attr->inject_size), message_size_(domain.offering().message_size),
       name_(address_in(info.src_addr, info.src_addrlen)),
       peer_(address_in(info.dest_addr, info.dest_addrlen)),
-      soft_(domain.soft(), *this, limits_of(info), zone_.get(), initial) {
+      soft_(domain.soft(), *this, limits_of(info), zone_.get(), initial,
+            domain.device() && domain.names_memory()) {
     fid.fclass = FI_CLASS_EP;
     fid.context = context;
     fid.ops = &g_fid_ops;

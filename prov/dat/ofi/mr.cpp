@@ -112,6 +112,7 @@ int MemoryRegion::publish(const soft::Region& region, const verbs::Domain::Acces
         return verbs::log_failure("fi_mr_reg*()", errno);
     }
     key = verbs::Domain::key_of(device_region_);
+    mem_desc = domain_.device()->memory().name_of(device_region_);
     if (!domain_.soft().regions().add(static_cast<std::uint32_t>(key), region)) { // for windows
         domain_.device()->deregister(std::exchange(device_region_, nullptr));
         DAT_WARN(mr, "fi_mr_reg*(): the device gave a key that is in use");
@@ -157,7 +158,7 @@ MemoryRegion::MemoryRegion(Domain& domain, ZoneHandle zone, void* context)
     fid.fclass = FI_CLASS_MR;
     fid.context = context;
     fid.ops = &g_fid_ops;
-    mem_desc = this; // not needed by any call, but some programs take NULL for a failure
+    mem_desc = this; // only a device needs it, but some programs take NULL for a failure
     domain_.users.add();
 }
 

@@ -72,50 +72,55 @@ int refuse_state(const char* call, Endpoint& ep) {
 
 namespace {
 
-ssize_t recv(fid_ep* ep, void* buf, std::size_t len, void*, fi_addr_t, void* context) {
-    const iovec iov{buf, len};
-    return receive_here("fi_recv()", ep, &iov, 1, context, ep_of(ep).rx_flags());
-}
-
-ssize_t recvv(fid_ep* ep, const iovec* iov, void**, std::size_t count, fi_addr_t, void* context) {
-    if (const int rc = check("fi_recvv()", count, 0, 0)) {
-        return rc;
-    }
-    return receive_here("fi_recvv()", ep, iov, count, context, ep_of(ep).rx_flags());
-}
-
-ssize_t recvmsg(fid_ep* ep, const fi_msg* msg, std::uint64_t flags) {
-    if (const int rc = check("fi_recvmsg()", msg->iov_count, flags, kReceiveFlags)) {
-        return rc;
-    }
-    return receive_here("fi_recvmsg()", ep, msg->msg_iov, msg->iov_count, msg->context, flags);
-}
-
-// The sending calls over one Path.
-template <class Path> struct Sends {
+// The calls over one Path.
+template <class Path> struct Messages {
     static constexpr std::uint64_t kDone = FI_SEND | FI_MSG;
 
-    static ssize_t send(fid_ep* ep, const void* buf, std::size_t len, void*, fi_addr_t,
+    static ssize_t recv(fid_ep* ep, void* buf, std::size_t len, void* desc, fi_addr_t,
+                        void* context) {
+        const iovec iov{buf, len};
+        return receive_here<Path>("fi_recv()", ep, &iov, &desc, 1, context, ep_of(ep).rx_flags());
+    }
+
+    static ssize_t recvv(fid_ep* ep, const iovec* iov, void** desc, std::size_t count, fi_addr_t,
+                         void* context) {
+        if (const int rc = check("fi_recvv()", count, 0, 0)) {
+            return rc;
+        }
+        return receive_here<Path>("fi_recvv()", ep, iov, desc, count, context,
+                                  ep_of(ep).rx_flags());
+    }
+
+    static ssize_t recvmsg(fid_ep* ep, const fi_msg* msg, std::uint64_t flags) {
+        if (const int rc = check("fi_recvmsg()", msg->iov_count, flags, kReceiveFlags)) {
+            return rc;
+        }
+        return receive_here<Path>("fi_recvmsg()", ep, msg->msg_iov, msg->desc, msg->iov_count,
+                                  msg->context, flags);
+    }
+
+    static ssize_t send(fid_ep* ep, const void* buf, std::size_t len, void* desc, fi_addr_t,
                         void* context) {
         const iovec iov{const_cast<void*>(buf), len};
         const std::uint64_t flags = ep_of(ep).tx_flags();
+        Post post{soft::OpCode::send, kDone, &iov, 1, len, context, flags};
+        post.descriptors = &desc;
         if ((flags & ~kPlainFlags) == 0) [[likely]] {
-            return submit_here<Path>(
-                "fi_send()", ep,
-                {soft::OpCode::send, kDone, &iov, 1, len, context, flags & kPlainFlags});
+            post.flags = flags & kPlainFlags; // the compiler sees what is left
+            return submit_here<Path>("fi_send()", ep, post);
         }
-        return submit<Path>("fi_send()", ep,
-                            {soft::OpCode::send, kDone, &iov, 1, len, context, flags});
+        return submit<Path>("fi_send()", ep, post);
     }
 
-    static ssize_t sendv(fid_ep* ep, const iovec* iov, void**, std::size_t count, fi_addr_t,
+    static ssize_t sendv(fid_ep* ep, const iovec* iov, void** desc, std::size_t count, fi_addr_t,
                          void* context) {
         if (const int rc = check("fi_sendv()", count, 0, 0)) {
             return rc;
         }
-        return submit<Path>("fi_sendv()", ep,
-                            {soft::OpCode::send, kDone, iov, count, total(iov, count), context,
-                             ep_of(ep).tx_flags()});
+        Post post{soft::OpCode::send,  kDone, iov, count, total(iov, count), context,
+                  ep_of(ep).tx_flags()};
+        post.descriptors = desc;
+        return submit<Path>("fi_sendv()", ep, post);
     }
 
     static ssize_t sendmsg(fid_ep* ep, const fi_msg* msg, std::uint64_t flags) {
@@ -140,11 +145,12 @@ template <class Path> struct Sends {
                   flags};
         post.key = invalidate ? msg->data : 0;
         post.data = data ? msg->data : 0;
+        post.descriptors = msg->desc;
         return submit<Path>("fi_sendmsg()", ep, post);
     }
 
-    static ssize_t senddata(fid_ep* ep, const void* buf, std::size_t len, void*, std::uint64_t data,
-                            fi_addr_t, void* context) {
+    static ssize_t senddata(fid_ep* ep, const void* buf, std::size_t len, void* desc,
+                            std::uint64_t data, fi_addr_t, void* context) {
         const iovec iov{const_cast<void*>(buf), len};
         Post post{soft::OpCode::send,
                   kDone,
@@ -154,6 +160,7 @@ template <class Path> struct Sends {
                   context,
                   ep_of(ep).tx_flags() | FI_REMOTE_CQ_DATA};
         post.data = data;
+        post.descriptors = &desc;
         return submit<Path>("fi_senddata()", ep, post);
     }
 
@@ -191,10 +198,10 @@ template <class Path> struct Sends {
 
 } // namespace
 
-fi_ops_msg msg_ops_unconnected = Sends<Unlinked>::ops();
-fi_ops_msg msg_ops_iwarp = Sends<OverIwarp>::ops();
-fi_ops_msg msg_ops_shm = Sends<OverShm>::ops();
-fi_ops_msg msg_ops_verbs = Sends<OverVerbs>::ops();
+fi_ops_msg msg_ops_unconnected = Messages<Unlinked>::ops();
+fi_ops_msg msg_ops_iwarp = Messages<OverIwarp>::ops();
+fi_ops_msg msg_ops_shm = Messages<OverShm>::ops();
+fi_ops_msg msg_ops_verbs = Messages<OverVerbs>::ops();
 
 #define DAT_NO(slot) .slot = DAT_NOT_ENABLED(fi_ops_msg, slot)
 fi_ops_msg msg_ops_not_enabled = {

@@ -21,12 +21,15 @@
 #include <cstdint>
 #include <cstring>
 #include <sys/uio.h>
+#include <type_traits>
 #include <utility>
 
 namespace dat::ofi {
 
 // The link is of a kind that is known, mostly.
 template <class L> struct Linked {
+    // Posts of it may have to say what their memory is registered as.
+    static constexpr bool kNames = std::is_same_v<L, verbs::Link> || std::is_same_v<L, soft::Link>;
     template <class Fill>
     [[gnu::always_inline]] static core::PostVerdict post(soft::Endpoint& endpoint, bool more,
                                                          Fill&& fill) {
@@ -53,6 +56,7 @@ struct Post {
     bool silent = false;                            // an inject call: nothing is ever reported
     std::uint64_t data = 0;                         // with FI_REMOTE_CQ_DATA in flags
     const soft::AtomicOperands* operands = nullptr; // of an atomic
+    void* const* descriptors = nullptr;             // one for each segment, or nullptr
 };
 
 inline constexpr std::uint64_t kRequestFlags = kTxOpFlags | FI_MORE | FI_FENCE | FI_DAT_UNSIGNALLED;
@@ -109,6 +113,15 @@ template <class Slot>
     soft::Iov* to = soft::set_segments(slot, count, aside);
     for (std::size_t i = 0; i < count; ++i) {
         to[i] = {static_cast<std::byte*>(iov[i].iov_base), iov[i].iov_len};
+    }
+}
+
+// `names`: of the slot; nullptr: they are not wanted.
+inline void fill_names(const void** names, void* const* descriptors, std::size_t count) {
+    if (names) {
+        for (std::size_t i = 0; i < count; ++i) {
+            names[i] = descriptors ? descriptors[i] : nullptr;
+        }
     }
 }
 
@@ -205,6 +218,9 @@ template <class Path>
         endpoint, (post.flags & FI_MORE) != 0,
         [&](soft::Request & request, std::uint64_t seq) __attribute__((always_inline)) {
             fill(request, endpoint.inline_area(seq), endpoint.request_aside(seq), post, reported);
+            if constexpr (Path::kNames) {
+                fill_names(endpoint.request_names(seq), post.descriptors, post.count);
+            }
         });
     if (verdict == core::PostVerdict::refused) [[unlikely]] {
         return refuse_state(call, ep);
@@ -217,9 +233,10 @@ template <class Path> ssize_t submit(const char* call, fid_ep* f, const Post& po
 }
 
 // Every receive of an endpoint comes through here, as requests through submit_here().
+template <class Path>
 [[gnu::always_inline]] inline ssize_t receive_here(const char* call, fid_ep* f, const iovec* iov,
-                                                   std::size_t count, void* context,
-                                                   std::uint64_t flags) {
+                                                   void* const* descriptors, std::size_t count,
+                                                   void* context, std::uint64_t flags) {
     Endpoint& ep = ep_of(f);
     if (ep.soft().shared()) [[unlikely]] { // U-33
         return refuse_shared(call);
@@ -234,6 +251,9 @@ template <class Path> ssize_t submit(const char* call, fid_ep* f, const Post& po
         ep.soft(), [&](soft::Receive & receive, std::uint64_t seq) __attribute__((always_inline)) {
             fill(receive, ep.soft().receive_aside(seq), iov, count, context, reported, multi);
             receive.completion_flags |= flags & FI_DAT_UNSIGNALLED;
+            if constexpr (Path::kNames) {
+                fill_names(ep.soft().receive_names(seq), descriptors, count);
+            }
             if (multi) {
                 receive.posted_flags = receive.completion_flags;
             }

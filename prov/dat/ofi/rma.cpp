@@ -28,14 +28,16 @@ template <class Path> struct Rma {
     static constexpr std::uint64_t kDone = FI_RMA | (Op == soft::OpCode::read ? FI_READ : FI_WRITE);
 
     template <soft::OpCode Op>
-    static ssize_t vector(const char* call, fid_ep* ep, const iovec* iov, std::size_t count,
-                          std::uint64_t address, std::uint64_t key, void* context) {
+    static ssize_t vector(const char* call, fid_ep* ep, const iovec* iov, void* const* desc,
+                          std::size_t count, std::uint64_t address, std::uint64_t key,
+                          void* context) {
         if (const int rc = check(call, count, 0, 0)) {
             return rc;
         }
-        return submit<Path>(call, ep,
-                            {Op, kDone<Op>, iov, count, total(iov, count), context,
-                             ep_of(ep).tx_flags(), address, key});
+        Post post{Op,      kDone<Op>, iov, count, total(iov, count), context, ep_of(ep).tx_flags(),
+                  address, key};
+        post.descriptors = desc;
+        return submit<Path>(call, ep, post);
     }
 
     template <soft::OpCode Op>
@@ -51,41 +53,53 @@ template <class Path> struct Rma {
             return rc;
         }
         const std::uint64_t data = (flags & FI_REMOTE_CQ_DATA) != 0 ? msg.data : 0;
-        return submit<Path>(call, ep,
-                            {Op, kDone<Op>, msg.msg_iov, msg.iov_count, length, msg.context, flags,
-                             msg.rma_iov[0].addr, msg.rma_iov[0].key, false, data});
+        Post post{Op,          kDone<Op>, msg.msg_iov,         msg.iov_count,      length,
+                  msg.context, flags,     msg.rma_iov[0].addr, msg.rma_iov[0].key, false,
+                  data};
+        post.descriptors = msg.desc;
+        return submit<Path>(call, ep, post);
     }
 
-    static ssize_t read(fid_ep* ep, void* buf, std::size_t len, void*, fi_addr_t,
+    static ssize_t read(fid_ep* ep, void* buf, std::size_t len, void* desc, fi_addr_t,
                         std::uint64_t address, std::uint64_t key, void* context) {
         const iovec iov{buf, len};
-        return vector<soft::OpCode::read>("fi_read()", ep, &iov, 1, address, key, context);
+        return vector<soft::OpCode::read>("fi_read()", ep, &iov, &desc, 1, address, key, context);
     }
 
-    static ssize_t readv(fid_ep* ep, const iovec* iov, void**, std::size_t count, fi_addr_t,
+    static ssize_t readv(fid_ep* ep, const iovec* iov, void** desc, std::size_t count, fi_addr_t,
                          std::uint64_t address, std::uint64_t key, void* context) {
-        return vector<soft::OpCode::read>("fi_readv()", ep, iov, count, address, key, context);
+        return vector<soft::OpCode::read>("fi_readv()", ep, iov, desc, count, address, key,
+                                          context);
     }
 
     static ssize_t readmsg(fid_ep* ep, const fi_msg_rma* msg, std::uint64_t flags) {
         return message<soft::OpCode::read>("fi_readmsg()", ep, *msg, flags);
     }
 
-    static ssize_t write(fid_ep* ep, const void* buf, std::size_t len, void*, fi_addr_t,
+    static ssize_t write(fid_ep* ep, const void* buf, std::size_t len, void* desc, fi_addr_t,
                          std::uint64_t address, std::uint64_t key, void* context) {
         const iovec iov{const_cast<void*>(buf), len};
         const std::uint64_t flags = ep_of(ep).tx_flags();
         if ((flags & ~kPlainFlags) == 0) [[likely]] {
-            return submit_here<Path>("fi_write()", ep,
-                                     {soft::OpCode::write, kDone<soft::OpCode::write>, &iov, 1, len,
-                                      context, flags & kPlainFlags, address, key});
+            Post post{soft::OpCode::write,
+                      kDone<soft::OpCode::write>,
+                      &iov,
+                      1,
+                      len,
+                      context,
+                      flags & kPlainFlags,
+                      address,
+                      key};
+            post.descriptors = &desc;
+            return submit_here<Path>("fi_write()", ep, post);
         }
-        return vector<soft::OpCode::write>("fi_write()", ep, &iov, 1, address, key, context);
+        return vector<soft::OpCode::write>("fi_write()", ep, &iov, &desc, 1, address, key, context);
     }
 
-    static ssize_t writev(fid_ep* ep, const iovec* iov, void**, std::size_t count, fi_addr_t,
+    static ssize_t writev(fid_ep* ep, const iovec* iov, void** desc, std::size_t count, fi_addr_t,
                           std::uint64_t address, std::uint64_t key, void* context) {
-        return vector<soft::OpCode::write>("fi_writev()", ep, iov, count, address, key, context);
+        return vector<soft::OpCode::write>("fi_writev()", ep, iov, desc, count, address, key,
+                                           context);
     }
 
     static ssize_t writemsg(fid_ep* ep, const fi_msg_rma* msg, std::uint64_t flags) {
@@ -100,13 +114,23 @@ template <class Path> struct Rma {
                              FI_INJECT, address, key, true});
     }
 
-    static ssize_t writedata(fid_ep* ep, const void* buf, std::size_t len, void*,
+    static ssize_t writedata(fid_ep* ep, const void* buf, std::size_t len, void* desc,
                              std::uint64_t data, fi_addr_t, std::uint64_t address,
                              std::uint64_t key, void* context) {
         const iovec iov{const_cast<void*>(buf), len};
-        return submit<Path>("fi_writedata()", ep,
-                            {soft::OpCode::write, kDone<soft::OpCode::write>, &iov, 1, len, context,
-                             ep_of(ep).tx_flags() | FI_REMOTE_CQ_DATA, address, key, false, data});
+        Post post{soft::OpCode::write,
+                  kDone<soft::OpCode::write>,
+                  &iov,
+                  1,
+                  len,
+                  context,
+                  ep_of(ep).tx_flags() | FI_REMOTE_CQ_DATA,
+                  address,
+                  key,
+                  false,
+                  data};
+        post.descriptors = &desc;
+        return submit<Path>("fi_writedata()", ep, post);
     }
 
     static ssize_t injectdata(fid_ep* ep, const void* buf, std::size_t len, std::uint64_t data,

@@ -21,11 +21,11 @@ using core::Stimulus;
 using core::Verdict;
 
 Endpoint::Endpoint(Domain& domain, EndpointOwner& owner, const Limits& limits, const void* zone,
-                   core::State initial)
+                   core::State initial, bool named)
     : domain_(domain), owner_(owner), zone_(zone), core_(limits.requests, limits.receives, initial),
-      slots_(core_.requests().slots(), core_.receives().slots()) {}
+      slots_(core_.requests().slots(), core_.receives().slots(), named) {}
 
-Endpoint::Slots::Slots(std::size_t request_count, std::size_t receive_count)
+Endpoint::Slots::Slots(std::size_t request_count, std::size_t receive_count, bool named)
     : memory(std::make_unique_for_overwrite<std::byte[]>(
           request_count * (sizeof(Request) + sizeof(Iov) * kMaxIov + kInjectSize) +
           receive_count * (sizeof(Receive) + sizeof(Iov) * kMaxIov))),
@@ -33,7 +33,10 @@ Endpoint::Slots::Slots(std::size_t request_count, std::size_t receive_count)
       receives(reinterpret_cast<Receive*>(requests + request_count)),
       request_segments(reinterpret_cast<Iov*>(receives + receive_count)),
       receive_segments(request_segments + request_count * kMaxIov),
-      inline_areas(reinterpret_cast<std::byte*>(receive_segments + receive_count * kMaxIov)) {
+      inline_areas(reinterpret_cast<std::byte*>(receive_segments + receive_count * kMaxIov)),
+      names(named ? std::make_unique_for_overwrite<const void*[]>((request_count + receive_count) *
+                                                                  kMaxIov)
+                  : nullptr) {
     static_assert(std::is_trivial_v<Request> && std::is_trivial_v<Receive>);
     static_assert(sizeof(Request) % alignof(Receive) == 0);
     static_assert(sizeof(Receive) % alignof(Iov) == 0);
@@ -123,10 +126,14 @@ bool Endpoint::resize(const Limits& limits) {
     if (!requests.resize(limits.requests) || !receives.resize(limits.receives)) {
         return false;
     }
-    Slots slots(requests.slots(), receives.slots());
+    Slots slots(requests.slots(), receives.slots(), slots_.names != nullptr);
     for (std::uint64_t seq = receives.first(); seq != receives.next(); ++seq) {
         const std::size_t slot = receives.slot(seq);
         move_receive(receive(seq), slots.receives[slot], slots.receive_segments + slot * kMaxIov);
+        if (slots.names) {
+            std::copy_n(receive_names(seq), kMaxIov,
+                        slots.names.get() + (requests.slots() + slot) * kMaxIov);
+        }
     }
     core_.requests() = std::move(requests);
     core_.receives() = std::move(receives);

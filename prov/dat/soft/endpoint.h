@@ -177,8 +177,9 @@ class Endpoint : private Timer {
 
     // `zone`: whose regions peers may touch through this endpoint (PZ-1); any
     // pointer that names it. `initial`: as core::Endpoint. Throws std::bad_alloc.
+    // `named`: posts say for a device what their memory is registered as.
     Endpoint(Domain& domain, EndpointOwner& owner, const Limits& limits, const void* zone,
-             core::State initial = core::State::unconnected);
+             core::State initial = core::State::unconnected, bool named = false);
     ~Endpoint(); // after free()
     Endpoint(const Endpoint&) = delete;
     Endpoint& operator=(const Endpoint&) = delete;
@@ -281,6 +282,16 @@ class Endpoint : private Timer {
     }
     Iov* receive_aside(std::uint64_t seq) {
         return slots_.receive_segments + std::size_t{core_.receives().slot(seq)} * kMaxIov;
+    }
+    // What the memory of each segment is registered as, by its descriptor (fi_mr_desc(3)), which
+    // may be nullptr; all of it is nullptr where posts do not say.
+    const void** request_names(std::uint64_t seq) {
+        return slots_.names ? slots_.names.get() + core_.requests().slot(seq) * kMaxIov : nullptr;
+    }
+    const void** receive_names(std::uint64_t seq) {
+        return slots_.names ? slots_.names.get() +
+                                  (core_.requests().slots() + core_.receives().slot(seq)) * kMaxIov
+                            : nullptr;
     }
     Request& request(std::uint64_t seq) { return slots_.requests[core_.requests().slot(seq)]; }
     Receive& receive(std::uint64_t seq) { return slots_.receives[core_.receives().slot(seq)]; }
@@ -432,13 +443,14 @@ class Endpoint : private Timer {
     // The slots of both directions, their segments aside, and the inline areas, in one
     // piece and not initialized: memory that is never used is never touched.
     struct Slots {
-        Slots(std::size_t request_count, std::size_t receive_count);
+        Slots(std::size_t request_count, std::size_t receive_count, bool named);
         std::unique_ptr<std::byte[]> memory;
         Request* requests;
         Receive* receives;
         Iov* request_segments;
         Iov* receive_segments;
         std::byte* inline_areas;
+        std::unique_ptr<const void*[]> names; // of segments: those of requests come first
     };
     Slots slots_;
     core::CompletionQueue* request_cq_ = nullptr;

@@ -116,6 +116,9 @@ void set_atomic(ibv_send_wr& wr, const soft::Request& request, const std::byte* 
 
 } // namespace
 
+// What the only segment of an operation is named as.
+static const void* first_of(const void* const* names) { return names ? *names : nullptr; }
+
 // A message or write of one segment that is reported and asks for nothing else, and whose
 // memory is known if it has to be. False: it is none of these, and nothing happened.
 [[gnu::always_inline]] inline bool Link::transmit_plain(const soft::Request& request,
@@ -132,7 +135,8 @@ void set_atomic(ibv_send_wr& wr, const soft::Request& request, const std::byte* 
     if (request.length <= inline_size_) {
         flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE;
     } else if (const ibv_mr* const known =
-                   domain_.memory().find(pd_, request.iov.base, request.length, 0)) {
+                   domain_.memory().named(first_of(endpoint_.request_names(seq)), pd_,
+                                          request.iov.base, request.length, 0)) {
         ready.from.lkey = known->lkey;
     } else {
         return false;
@@ -221,7 +225,8 @@ void Link::transmit(std::uint64_t seq, bool) {
         wr.send_flags |= IBV_SEND_INLINE;
         access = kInline;
     }
-    if (!loans_.gather(pd_, from, access, wr_id, segments, wr.num_sge)) {
+    if (!loans_.gather(pd_, from, endpoint_.request_names(seq), access, wr_id, segments,
+                       wr.num_sge)) {
         return post_failed(seq, ENOMEM);
     }
     if (wr.num_sge == 0 && request.op == OpCode::read) { // some want one
@@ -282,7 +287,8 @@ void Link::post_failed(std::uint64_t seq, int error) {
         return false;
     }
     const ibv_mr* const known =
-        domain_.memory().find(pd_, receive.iov.base, receive.iov.length, IBV_ACCESS_LOCAL_WRITE);
+        domain_.memory().named(first_of(endpoint_.receive_names(seq)), pd_, receive.iov.base,
+                               receive.iov.length, IBV_ACCESS_LOCAL_WRITE);
     if (!known) [[unlikely]] {
         return false;
     }
@@ -312,8 +318,8 @@ void Link::post_receives() {
     wr.wr_id = receive_id(seq);
     wr.sg_list = segments;
     int error = ENOMEM;
-    if (loans_.gather(pd_, receive.segments(), IBV_ACCESS_LOCAL_WRITE, wr.wr_id, segments,
-                      wr.num_sge)) {
+    if (loans_.gather(pd_, receive.segments(), endpoint_.receive_names(seq), IBV_ACCESS_LOCAL_WRITE,
+                      wr.wr_id, segments, wr.num_sge)) {
         error = ibv_post_recv(qp_, &wr, &bad);
     }
     if (error == 0) {

@@ -8,9 +8,9 @@
 
 namespace dat::verbs {
 
-bool Loans::lend(ibv_pd* pd, const soft::Iov& what, int access, std::uint64_t wr_id,
-                 std::uint32_t& key) {
-    if (const ibv_mr* known = domain_.memory().find(pd, what.base, what.length, access))
+bool Loans::lend(ibv_pd* pd, const soft::Iov& what, const void* name, int access,
+                 std::uint64_t wr_id, std::uint32_t& key) {
+    if (const ibv_mr* known = domain_.memory().named(name, pd, what.base, what.length, access))
         [[likely]] {
         key = known->lkey;
         return true;
@@ -25,10 +25,11 @@ bool Loans::lend(ibv_pd* pd, const soft::Iov& what, int access, std::uint64_t wr
     return true;
 }
 
-bool Loans::gather(ibv_pd* pd, std::span<const soft::Iov> from, int access, std::uint64_t wr_id,
-                   std::span<ibv_sge> to, int& count) {
+bool Loans::gather(ibv_pd* pd, std::span<const soft::Iov> from, const void* const* names,
+                   int access, std::uint64_t wr_id, std::span<ibv_sge> to, int& count) {
     count = 0;
     for (const soft::Iov& segment : from) {
+        const void* const name = names ? *names++ : nullptr;
         if (segment.length == 0) { // DTO-2
             continue;
         }
@@ -37,7 +38,7 @@ bool Loans::gather(ibv_pd* pd, std::span<const soft::Iov> from, int access, std:
         sge.length = static_cast<std::uint32_t>(segment.length);
         if (access == kInline) {
             sge.lkey = 0;
-        } else if (!lend(pd, segment, access, wr_id, sge.lkey)) {
+        } else if (!lend(pd, segment, name, access, wr_id, sge.lkey)) {
             return false;
         }
     }

@@ -29,10 +29,10 @@ class Loans {
     Loans& operator=(const Loans&) = delete;
 
     // Writes the segments of work request `wr_id`, as many as `count` says afterwards.
-    // `access` of ibv_access_flags, or kInline. False, which is logged: some of it cannot
-    // be registered; call end() with it.
-    bool gather(ibv_pd* pd, std::span<const soft::Iov> from, int access, std::uint64_t wr_id,
-                std::span<ibv_sge> to, int& count);
+    // `access` of ibv_access_flags, or kInline. `names`: one for each segment (Memory), or
+    // nullptr. False, which is logged: some of it cannot be registered; call end() with it.
+    bool gather(ibv_pd* pd, std::span<const soft::Iov> from, const void* const* names, int access,
+                std::uint64_t wr_id, std::span<ibv_sge> to, int& count);
     // The device is through with it.
     void end(std::uint64_t wr_id) {
         if (!regions_.empty()) [[unlikely]] {
@@ -42,7 +42,7 @@ class Loans {
     void end_all();
 
   private:
-    bool lend(ibv_pd* pd, const soft::Iov& what, int access, std::uint64_t wr_id,
+    bool lend(ibv_pd* pd, const soft::Iov& what, const void* name, int access, std::uint64_t wr_id,
               std::uint32_t& key);
     void deregister(std::uint64_t wr_id);
 

@@ -44,6 +44,16 @@ ibv_mr* Memory::region(const void* base, std::uint32_t key, bool writable) {
     return nullptr;
 }
 
+void* Memory::name_of(const ibv_mr* mr) {
+    const auto range = regions_.equal_range(reinterpret_cast<std::uintptr_t>(mr->addr));
+    for (auto at = range.first; at != range.second; ++at) {
+        if (at->second.mr == mr) {
+            return &at->second;
+        }
+    }
+    return nullptr;
+}
+
 bool Memory::covers(const ibv_mr& mr, int has, ibv_pd* pd, const void* base, std::size_t length,
                     int access) {
     const auto from = reinterpret_cast<std::uintptr_t>(base);

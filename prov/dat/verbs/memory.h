@@ -31,6 +31,21 @@ class Memory {
     // The registered one with that key, which begins at `base`; nullptr: there is none.
     // `writable`: with IBV_ACCESS_LOCAL_WRITE.
     ibv_mr* region(const void* base, std::uint32_t key, bool writable);
+    // The descriptor of a region (fi_mr_desc(3)), by which operations name it. While it stands.
+    void* name_of(const ibv_mr* mr);
+    // What an operation names, if it has all of the range and of `access`; else, and where it
+    // names nothing, as find(). What is found by address the program may end before the
+    // operation does, where its memory is registered more than once: so names come first.
+    const ibv_mr* named(const void* name, ibv_pd* pd, const void* base, std::size_t length,
+                        int access) {
+        if (name) [[likely]] {
+            const Entry& entry = *static_cast<const Entry*>(name);
+            if (covers(*entry.mr, entry.access, pd, base, length, access)) [[likely]] {
+                return entry.mr;
+            }
+        }
+        return find(pd, base, length, access);
+    }
     // A region of `pd` that has all of the range and of `access`; nullptr: none was found.
     const ibv_mr* find(ibv_pd* pd, const void* base, std::size_t length, int access) {
         const Found& last = found_[access != 0];

@@ -98,8 +98,8 @@ bool SharedQueue::post(std::uint32_t number) {
     wr.wr_id = receive_id(number);
     wr.sg_list = segments;
     int error = ENOMEM;
-    if (loans_.gather(pd_, slots_[number].receive.segments(), IBV_ACCESS_LOCAL_WRITE, wr.wr_id,
-                      segments, wr.num_sge)) {
+    if (loans_.gather(pd_, slots_[number].receive.segments(), nullptr, IBV_ACCESS_LOCAL_WRITE,
+                      wr.wr_id, segments, wr.num_sge)) {
         error = ibv_post_srq_recv(srq_, &wr, &bad);
     }
     if (error != 0) {
