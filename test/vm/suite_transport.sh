@@ -12,6 +12,7 @@ tests=(
     "90 disconnect_by_verbs__ends_both with soft_to_verbs then both_ways disconnect_there"
     "90 peer_killed_over_rxe__ends_once with on_device rxe then both_ways killed_there"
     "90 siw_taken_away__ends_its_connections with ours_on siw then removed siw0 type siw netdev s0"
+    "90 address_that_is_silent_over_siw__blocks_nobody silent_peer siw s0"
     "60 ping_between_processes_over_rxe ping $rxe"
     "60 ping_between_processes_over_siw ping $siw"
 )

@@ -30,6 +30,8 @@ tests+=(
     "60 disconnect_by_verbs__ends_both with soft_to_verbs then both_ways disconnect_there"
     "60 verbs_process_killed__ends_software with soft_to_verbs then both_ways killed_there"
     "60 software_process_killed__ends_verbs with soft_to_verbs then both_ways killed_here"
+    "90 address_that_is_silent_over_siw__blocks_nobody silent_peer siw s0"
+    "90 address_that_is_silent_over_rxe__blocks_nobody silent_peer rxe r0"
     "120 link_down_in_mid_transfer__breaks_once with on_device siw then link_down"
     "90 no_receive_at_the_peer__ends_with_receiver_not_ready with on_device rxe then rnr_exhausted"
     "60 little_memory_may_be_locked__is_said memlock"
@@ -143,6 +145,14 @@ link_down() {
     start_peers
     join a 20 b 30 $b_at
     sends
+}
+
+# Of this network, and with a link-layer address that nobody has.
+silent_peer() { # siw|rxe interface
+    local address=${!1} silent
+    silent=${address%.*}.77
+    ip neigh replace $silent lladdr 02:00:00:00:00:77 dev "$2"
+    FI_DAT_TRANSPORT=verbs "$vm/silent_peer" $address $silent
 }
 
 # The other side allows one retry for want of a receive: U-9.

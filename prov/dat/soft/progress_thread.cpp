@@ -4,14 +4,13 @@
 #include "soft/progress_thread.h"
 
 #include "soft/domain.h"
+#include "soft/own_thread.h"
 
 #include <array>
 #include <cerrno>
-#include <csignal>
 #include <poll.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
-#include <system_error>
 #include <unistd.h>
 
 namespace dat::soft {
@@ -21,19 +20,7 @@ int ProgressThread::start() {
     if (wake_fd_ < 0) {
         return -errno;
     }
-    // The thread lives in somebody else's process: no signal is for it.
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = 0;
-    try {
-        thread_ = std::thread([this] { run(); });
-    } catch (const std::system_error& failure) {
-        error = -failure.code().value();
-    }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    return error;
+    return start_thread(thread_, [this] { run(); });
 }
 
 ProgressThread::~ProgressThread() {

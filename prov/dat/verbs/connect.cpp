@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "soft/domain.h"
 #include "verbs/channel.h"
+#include "verbs/connect_call.h"
 #include "verbs/link.h"
 #include "verbs/trailer.h"
 
@@ -28,7 +29,10 @@ constexpr int kConsumerReject = 28; // IBA 12.6.7.2, "consumer reject"
 constexpr std::uint8_t kRetries = 7;
 constexpr std::uint8_t kRnrForEver = 7;
 
-class Handshake final : public soft::Handshake, public CmSink, private soft::Timer {
+class Handshake final : public soft::Handshake,
+                        public CmSink,
+                        private soft::Timer,
+                        private ConnectCall::Owner {
   public:
     // Takes the id.
     Handshake(Domain& domain, soft::Endpoint& endpoint, rdma_cm_id* id, bool passive,
@@ -41,6 +45,7 @@ class Handshake final : public soft::Handshake, public CmSink, private soft::Tim
 
     void abandon() override {
         domain_.soft().handshakes().disarm(*this);
+        call_.reset();
         if (link_) {
             link_->part(Parting::abandon);
             domain_.soft().retire(std::move(link_));
@@ -74,6 +79,7 @@ class Handshake final : public soft::Handshake, public CmSink, private soft::Tim
     int open_link();
     rdma_conn_param parameters(std::size_t frame);
     void request();
+    void connect_failed(int error) override;
     void established(const CmEvent& event);
     void rejected(const CmEvent& event);
 
@@ -85,6 +91,7 @@ class Handshake final : public soft::Handshake, public CmSink, private soft::Tim
     bool over_ = false;
     std::vector<std::byte> data_;
     std::unique_ptr<Link> link_;
+    std::optional<ConnectCall> call_;
     Stimulus later_{};
     Reason later_reason_{};
 };
@@ -137,14 +144,26 @@ void Handshake::request() {
         return fail(Stimulus::refused, Reason::resources);
     }
     rdma_conn_param param = parameters(kRequestFrame);
-    if (rdma_connect(id_, &param) != 0) {
-        const int error = errno;
-        DAT_INFO(ep_ctrl, "rdma_connect(): %s", std::strerror(error));
-        if (error == ECONNREFUSED || error == ECONNRESET) {
-            return fail(Stimulus::refused, Reason::refused);
+    if (domain_.device().iwarp) {
+        ConnectCall::Owner& owner = *this;
+        call_.emplace(domain_.soft().handshakes(), owner, id_, param);
+        if (const int rc = call_->start()) {
+            log_failure("a connection: a thread", -rc);
+            fail(Stimulus::refused, Reason::resources);
         }
-        fail(Stimulus::unreachable, Reason::unreachable);
+        return;
     }
+    if (rdma_connect(id_, &param) != 0) {
+        connect_failed(errno);
+    }
+}
+
+void Handshake::connect_failed(int error) {
+    DAT_INFO(ep_ctrl, "rdma_connect(): %s", std::strerror(error));
+    if (error == ECONNREFUSED || error == ECONNRESET) {
+        return fail(Stimulus::refused, Reason::refused);
+    }
+    fail(Stimulus::unreachable, Reason::unreachable);
 }
 
 void Handshake::accept(bool gone) {
@@ -191,6 +210,10 @@ void Handshake::rejected(const CmEvent& event) {
 void Handshake::happened(const CmEvent& event) {
     if (over_) {
         return;
+    }
+    if (call_) {
+        call_->finish();
+        call_.reset();
     }
     DAT_INFO(ep_ctrl, "rdma_cm: %s, status %d",
              rdma_event_str(static_cast<rdma_cm_event_type>(event.type)), event.status);
