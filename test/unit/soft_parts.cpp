@@ -181,6 +181,11 @@ Test(socket_address, families_sizes_and_texts) {
     cr_assert(b.text() == "[2001:db8::1]:443");
     cr_assert(!a.wildcard() && !a.loopback() && !a.multicast_or_broadcast());
     cr_assert_eq(b.port(), 443);
+    SocketAddress other_port = a;
+    other_port.set_port(81);
+    cr_assert(a.same_host(other_port) && b.same_host(b) && !a.same_host(b));
+    v4.sin_addr.s_addr ^= htonl(1);
+    cr_assert(!a.same_host(SocketAddress(reinterpret_cast<sockaddr*>(&v4), sizeof v4)));
     cr_assert(!SocketAddress(reinterpret_cast<sockaddr*>(&v4), sizeof v4 - 1).valid());
     cr_assert(!SocketAddress(reinterpret_cast<sockaddr*>(&v6), sizeof v4).valid());
     cr_assert(!SocketAddress(nullptr, 99).valid());

@@ -115,7 +115,7 @@ void read_number(const char* name, const char* unit, std::uint64_t least, Number
 void define_parameters() {
     fi_provider* p = &g_provider;
     fi_param_define(p, "CRC", FI_PARAM_STRING,
-                    "CRC32C of iWARP frames: auto (asked for except on loopback), on, off (not "
+                    "CRC32C of iWARP frames: auto (asked for except on one host), on, off (not "
                     "asked for; always granted to a peer that asks). Default: auto");
     fi_param_define(p, "SHM", FI_PARAM_STRING,
                     "1: peers of one host use shared memory; 0: they use TCP. Default: 1");

@@ -11,7 +11,7 @@
 namespace dat::soft {
 
 enum class Crc : std::uint8_t {
-    automatic, // asked for except on loopback; always granted
+    automatic, // asked for except between addresses of one host; always granted
     on,
     off, // not asked for; still granted to a peer that asks
 };

@@ -34,8 +34,10 @@ std::uint16_t depth(std::uint16_t wanted, std::uint16_t offered) {
     return offered == kMpaNoDepth ? wanted : std::min(offered, wanted);
 }
 
-bool wants_crc(soft::Crc setting, const SocketAddress& peer) {
-    return setting == soft::Crc::on || (setting == soft::Crc::automatic && !peer.loopback());
+// Of a connected socket. What goes to an address of this host leaves it by no wire.
+bool wants_crc(soft::Crc setting, const Socket& socket, const SocketAddress& peer) {
+    return setting == soft::Crc::on ||
+           (setting == soft::Crc::automatic && !peer.loopback() && !peer.same_host(socket.local()));
 }
 
 // What both handshakes share: a socket in the domain's reactor, a frame that goes
@@ -284,7 +286,7 @@ class Initiator final : public TcpHandshake {
     }
 
     void prepare_request() {
-        asked_crc_ = wants_crc(domain_.settings().crc, peer_);
+        asked_crc_ = wants_crc(domain_.settings().crc, socket_, peer_);
         MpaFrame frame;
         frame.kind = MpaKind::request;
         frame.revision = kMpaRevision2;
@@ -435,7 +437,7 @@ class Responder final : public TcpHandshake, private shm::Host {
         MpaFrame reply;
         reply.kind = MpaKind::reply;
         reply.revision = request.revision;
-        reply.crc = request.crc || wants_crc(domain_.settings().crc, peer);
+        reply.crc = request.crc || wants_crc(domain_.settings().crc, socket_, peer);
         reply.from_dat = dat_peer;
         reply.private_data = private_data;
         parameters_.dat_peer = dat_peer;

@@ -57,6 +57,15 @@ bool SocketAddress::loopback() const {
     return ntohl(storage_.v4.sin_addr.s_addr) >> 24 == 127;
 }
 
+bool SocketAddress::same_host(const SocketAddress& other) const {
+    if (family() != other.family()) {
+        return false;
+    }
+    return family() == AF_INET6
+               ? IN6_ARE_ADDR_EQUAL(&storage_.v6.sin6_addr, &other.storage_.v6.sin6_addr)
+               : storage_.v4.sin_addr.s_addr == other.storage_.v4.sin_addr.s_addr;
+}
+
 bool SocketAddress::multicast_or_broadcast() const {
     if (family() == AF_INET6) {
         return IN6_IS_ADDR_MULTICAST(&storage_.v6.sin6_addr);

@@ -27,6 +27,7 @@ class SocketAddress {
     void set_port(std::uint16_t port);
     bool wildcard() const;
     bool loopback() const;
+    bool same_host(const SocketAddress& other) const; // whatever the ports are
     bool multicast_or_broadcast() const;
     std::string text() const; // 192.0.2.1:80, [2001:db8::1]:80
 
