@@ -189,6 +189,19 @@ run_pair() {
     judge "$s" "$c"
 }
 
+# A server that goes on until it is ended, and clients that may end in the midst of something.
+run_served() {
+    local server c
+    start "$scratch/server" "$@" -p "$provider" -s $address
+    server=${started[-1]}
+    await_server "$server"
+    start "$scratch/client" "$@" -p "$provider" $address
+    collect "${started[-1]}" $((limit + 6))
+    c=$status
+    kill -0 "$server" 2>/dev/null || c=1
+    judge "$c"
+}
+
 # Three processes, of which the first is the one that the others ask.
 run_nodes() {
     local i processes=() statuses=()
@@ -245,6 +258,7 @@ excluded() { # line
 run_test() { # kind line
     local kind=$1 words before=$SECONDS
     read -r -a words <<<"${2//@address/$address}"
+    words=("${words[@]//@here/$here}")
     [ -z "$window" ] || [[ ! $2 =~ ^fi_([a-z_]*pingpong|[a-z_]*bw) ]] || words+=(-W "$window")
     result= detail=
     started=()
