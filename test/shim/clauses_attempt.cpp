@@ -51,9 +51,7 @@ Test(shim_attempt, each_attempt__ends_in_one_event) {
 Test(shim_attempt, no_way_to_the_host__is_unreachable) {
     Attempt it;
     EXPECT_OK(it.asks.receive(it.memory.at(0, 8), 7));
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(0x7fffffff);
+    sockaddr_in address = address_of(place().unreachable);
     EXPECT_OK(dat_ep_connect(it.asks.ep, reinterpret_cast<DAT_IA_ADDRESS_PTR>(&address),
                              it.listener.qualifier, kSoon, 0, nullptr, DAT_QOS_BEST_EFFORT,
                              DAT_CONNECT_DEFAULT_FLAG));

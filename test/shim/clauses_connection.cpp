@@ -260,9 +260,7 @@ Test(shim_service, a_handoff__moves_the_request) {
 Test(shim_service, private_data__arrives_exactly) {
     Scene scene;
     char hello[] = "hello";
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    sockaddr_in address = address_of(place().address);
     const auto to = reinterpret_cast<DAT_IA_ADDRESS_PTR>(&address);
     const auto connect = [&](DAT_COUNT size, void* data) {
         return dat_ep_connect(scene.far.ep, to, scene.listener.qualifier, kSoon, size, data,
@@ -314,9 +312,7 @@ Test(shim_service, beyond_the_backlog__is_non_peer_rejected) {
     DAT_EVD_PARAM param;
     EXPECT_OK(dat_evd_query(listener.evd, DAT_EVD_FIELD_ALL, &param));
     const DAT_EVD_HANDLE conn = adapter.evd(DAT_EVD_CONNECTION_FLAG, param.evd_qlen + 8);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    sockaddr_in address = address_of(place().address);
     for (DAT_COUNT i = 0; i < param.evd_qlen + 8; ++i) {
         DAT_EP_HANDLE ep;
         EXPECT_OK(dat_ep_create(adapter.ia, adapter.pz, DAT_HANDLE_NULL, DAT_HANDLE_NULL, conn,
@@ -365,9 +361,7 @@ Test(shim_service, a_requester_that_gave_up__fails_the_accept) {
 // QOS-1, MP-1, U-13, ADR-1, CR-3
 Test(shim_service, what_is_not_offered__is_refused_at_once) {
     Scene scene;
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    sockaddr_in address = address_of(place().address);
     const auto connect = [&](unsigned qos, unsigned flags) {
         return dat_ep_connect(scene.subject.ep, reinterpret_cast<DAT_IA_ADDRESS_PTR>(&address),
                               scene.listener.qualifier, kSoon, 0, nullptr,
@@ -385,8 +379,7 @@ Test(shim_service, what_is_not_offered__is_refused_at_once) {
     DAT_EP_HANDLE bare;
     EXPECT_OK(dat_ep_create(scene.adapter.ia, DAT_HANDLE_NULL, DAT_HANDLE_NULL, DAT_HANDLE_NULL,
                             DAT_HANDLE_NULL, nullptr, &bare));
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address = address_of(place().address);
     EXPECT_TYPE(dat_ep_connect(bare, reinterpret_cast<DAT_IA_ADDRESS_PTR>(&address), 1, kSoon, 0,
                                nullptr, DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG),
                 DAT_INVALID_STATE);

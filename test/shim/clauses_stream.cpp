@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -123,10 +124,10 @@ Test(shim_stream, a_dispatcher__is_freed_with_its_events_once_nothing_feeds_it) 
 
 // EVD-35: the asynchronous dispatcher that the IA made goes with it.
 Test(shim_stream, the_asynchronous_dispatcher__ends_with_the_ia) {
-    char name[] = "lo";
+    std::string name = place().adapter;
     DAT_IA_HANDLE ia = DAT_HANDLE_NULL;
     DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
-    EXPECT_OK(dat_ia_open(name, 8, &async, &ia));
+    EXPECT_OK(dat_ia_open(name.data(), 8, &async, &ia));
     EXPECT_OK(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
     DAT_EVENT event;
     EXPECT_TYPE(dat_evd_dequeue(async, &event), DAT_INVALID_HANDLE);

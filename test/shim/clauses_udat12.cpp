@@ -91,10 +91,10 @@ Test(shim_udat12, the_table_behind_a_handle__has_the_functions) {
     DAT_EVENT event;
     EXPECT_TYPE(DAT_EVD_DEQUEUE(pair.a.recv, &event), DAT_QUEUE_EMPTY);
     const DAT_PROVIDER* const table = DAT_HANDLE_TO_PROVIDER(pair.adapter.ia);
-    char name[] = "RO_AWARE_lo";
+    std::string name = std::string("RO_AWARE_") + place().adapter;
     DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
     DAT_IA_HANDLE ia;
-    EXPECT_OK(table->ia_open_func(name, 8, &async, &ia, DAT_TRUE));
+    EXPECT_OK(table->ia_open_func(name.data(), 8, &async, &ia, DAT_TRUE));
     EXPECT_OK(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
     EXPECT_OK(DAT_EP_DISCONNECT(pair.a.ep, DAT_CLOSE_ABRUPT_FLAG));
     expect(pair.a.conn, DAT_CONNECTION_EVENT_DISCONNECTED);
@@ -104,8 +104,8 @@ Test(shim_udat12, the_table_behind_a_handle__has_the_functions) {
 Test(shim_udat12, an_open_without_a_place_for_the_handle__says_so) {
     DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
     DAT_IA_HANDLE ia;
-    char name[] = "lo";
-    cr_assert_eq(dat_ia_open(name, 8, &async, nullptr),
+    std::string name = place().adapter;
+    cr_assert_eq(dat_ia_open(name.data(), 8, &async, nullptr),
                  DAT_CLASS_ERROR | DAT_INVALID_HANDLE | DAT_INVALID_HANDLE_IA);
     cr_assert_eq(dat_ia_open(nullptr, 8, &async, &ia),
                  DAT_CLASS_ERROR | DAT_INVALID_PARAMETER | DAT_INVALID_ARG1);
@@ -113,7 +113,7 @@ Test(shim_udat12, an_open_without_a_place_for_the_handle__says_so) {
     cr_assert_eq(dat_ia_open(longest.data(), 8, &async, &ia),
                  DAT_CLASS_ERROR | DAT_INVALID_PARAMETER | DAT_INVALID_ARG1);
     // IA-6: programs of DAT 1.1 are served.
-    EXPECT_OK(dat_ia_openv(name, 8, &async, &ia, 1, 1, DAT_FALSE));
+    EXPECT_OK(dat_ia_openv(name.data(), 8, &async, &ia, 1, 1, DAT_FALSE));
     EXPECT_OK(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
 }
 

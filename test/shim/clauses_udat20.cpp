@@ -153,9 +153,7 @@ Test(shim_service, a_common_service_point__is_reached_by_address) {
     Listener listener(adapter);
     Side far(adapter);
     Side near(adapter);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    sockaddr_in address = address_of(place().address);
     DAT_COMM comm{AF_INET, SOCK_DGRAM, 0};
     DAT_CSP_HANDLE csp;
     const auto at = reinterpret_cast<DAT_IA_ADDRESS_PTR>(&address);

@@ -2,20 +2,27 @@
 //
 // How connections end that nobody ends properly, and attempts that come to nothing: the
 // event that the specification names, and nothing hangs. Two processes, over shared memory
-// and over TCP.
+// and over TCP, or over the device that DAT_TRANSPORT names. Usage: ends [TEST], a pattern.
 #include "states.h"
 
 #include <cstdio>
 #include <cstdlib>
+#include <fnmatch.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+using dat::test::place;
 using namespace dat::test::states;
 
 namespace {
 
 constexpr std::uint64_t kReceive = 1;
 constexpr std::uint64_t kSend = 2;
+
+bool on(const char* device) { return place().name == std::string(device); }
+
+// For a receive: else it is what ends the connection (RFC 5040 has no other way).
+bool a_message_may_wait() { return !on("siw"); }
 
 struct Here {
     Adapter adapter;
@@ -26,12 +33,17 @@ struct Here {
         MUST(end->receive(kReceive));
         MUST(end->connect(std::stoull(server.line())));
         expect(end->conn, DAT_CONNECTION_EVENT_ESTABLISHED);
-        MUST(end->send(kSend));
+        send();
+    }
+    void send() const {
+        if (a_message_may_wait()) {
+            MUST(end->send(kSend));
+        }
     }
     void is_over() const {
         expect_dto(end->recv, kReceive, DAT_DTO_ERR_FLUSHED);
-        const DAT_EVENT event = next(end->request);
-        if (event.event_data.dto_completion_event_data.status == DAT_DTO_SUCCESS) {
+        if (a_message_may_wait() &&
+            next(end->request).event_data.dto_completion_event_data.status == DAT_DTO_SUCCESS) {
             throw Wrong("a message that nobody received was sent");
         }
         if (end->state() != DAT_EP_STATE_DISCONNECTED) {
@@ -82,7 +94,7 @@ void killed_client() {
         MUST(here.end->receive(kReceive));
         MUST(dat_cr_accept(door.request(), here.end->ep, 0, nullptr));
         expect(here.end->conn, DAT_CONNECTION_EVENT_ESTABLISHED);
-        MUST(here.end->send(kSend));
+        here.send();
         client.kill();
         expect_death(here.end->conn);
         here.is_over();
@@ -168,13 +180,32 @@ void nobody_answers() {
     here.fails(DAT_CONNECTION_EVENT_TIMED_OUT);
 }
 
-int run(const char* transport, const char* shm) {
+// What a device says of its port is told as an error of the adapter, and ends nothing.
+void port_goes_down() {
+    const Here here;
+    switch_port(false);
+    const DAT_EVENT event = next(here.adapter.async);
+    const auto& error = event.event_data.asynch_error_event_data;
+    switch_port(true);
+    if (event.event_number != DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR ||
+        error.dat_handle != here.adapter.ia || error.reason != DAT_IA_OTHER_ERROR) {
+        throw Wrong("it was not told as an error of the adapter");
+    }
+}
+
+struct Test {
+    const char* name;
+    void (*run)();
+    const char* why_not = nullptr; // it is not run here
+};
+
+int run(const char* transport, const char* shm, const char* only) {
     setenv("FI_DAT_SHM", shm, 1);
     setenv("FI_DAT_RNR_TIMEOUT", "1", 1);
-    struct Test {
-        const char* name;
-        void (*run)();
-    };
+    const char* const no_bytes = on("rxe") ? "nobody else has ports of rdma_cm" : nullptr;
+    const char* const no_port = on("siw")   ? nullptr
+                                : on("rxe") ? "Linux hangs when the link of rxe goes down"
+                                            : "no RDMA device";
     int failed = 0;
     for (const Test& test : {Test{"a killed server", killed_server},
                              {"a killed client", killed_client},
@@ -182,8 +213,16 @@ int run(const char* transport, const char* shm) {
                              {"a peer that stands still", silent_peer},
                              {"a server that stands still", silent_server},
                              {"nobody listens", nobody_listens},
-                             {"a port of somebody else", wrong_port},
-                             {"nobody answers", nobody_answers}}) {
+                             {"a port of somebody else", wrong_port, no_bytes},
+                             {"nobody answers", nobody_answers, no_bytes},
+                             {"a port that goes down", port_goes_down, no_port}}) {
+        if (fnmatch(only, test.name, 0) != 0) {
+            continue;
+        }
+        if (test.why_not) {
+            std::printf("%s: not run: %s: %s\n", transport, test.name, test.why_not);
+            continue;
+        }
         try {
             test.run();
             std::printf("%s: ok: %s\n", transport, test.name);
@@ -204,11 +243,15 @@ int main(int argc, char** argv) {
         return run_peer(arguments);
     }
     make_own_network();
+    const char* const only = argc > 1 ? argv[1] : "*";
+    if (place().device) {
+        return run(place().name, "0", only);
+    }
     int failed = 0;
     for (const bool shm : {true, false}) {
         const pid_t child = fork();
         if (child == 0) { // the variables of the provider are read once
-            std::exit(run(shm ? "shm" : "tcp", shm ? "1" : "0"));
+            std::exit(run(shm ? "shm" : "tcp", shm ? "1" : "0", only));
         }
         int status = 0;
         failed |= waitpid(child, &status, 0) != child || !WIFEXITED(status) || WEXITSTATUS(status);

@@ -3,6 +3,8 @@
 // See pair.h. May include: dat headers.
 #include "pair.h"
 
+#include <string>
+
 namespace dat::test {
 
 const char* words(DAT_RETURN code) {
@@ -13,8 +15,8 @@ const char* words(DAT_RETURN code) {
 }
 
 Adapter::Adapter() {
-    char name[] = "lo";
-    EXPECT_OK(dat_ia_open(name, 8, &async, &ia));
+    std::string name = place().adapter;
+    EXPECT_OK(dat_ia_open(name.data(), 8, &async, &ia));
     EXPECT_OK(dat_pz_create(ia, &pz));
 }
 
@@ -76,9 +78,7 @@ DAT_RETURN Side::connect(DAT_CONN_QUAL qualifier, DAT_TIMEOUT timeout) const {
 }
 
 DAT_RETURN connect_to(DAT_EP_HANDLE ep, DAT_CONN_QUAL qualifier, DAT_TIMEOUT timeout) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    sockaddr_in address = address_of(place().address);
     return dat_ep_connect(ep, reinterpret_cast<DAT_IA_ADDRESS_PTR>(&address), qualifier, timeout, 0,
                           nullptr, DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG);
 }

@@ -4,6 +4,7 @@
 #ifndef DAT_TEST_SHIM_PAIR_H
 #define DAT_TEST_SHIM_PAIR_H
 
+#include "adapter.h"
 #include "api.h"
 
 #include <criterion/criterion.h>
@@ -11,14 +12,13 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
-#include <netinet/in.h>
 
 namespace dat::test {
 
 inline constexpr DAT_TIMEOUT kSoon = 60'000'000; // us; nothing here takes that long
 inline constexpr DAT_TIMEOUT kBriefly = 50'000;  // us, for what must not come
 
-// An open adapter on loopback with a zone; closed abruptly.
+// An open adapter with a zone; closed abruptly.
 struct Adapter {
     Adapter();
     ~Adapter();
@@ -79,7 +79,7 @@ struct Pair {
     Listener listener{adapter};
 };
 
-// Asks for that port of loopback.
+// Asks for that port of the adapter.
 DAT_RETURN connect_to(DAT_EP_HANDLE ep, DAT_CONN_QUAL qualifier, DAT_TIMEOUT timeout = kSoon);
 inline DAT_DTO_COOKIE cookie_of(std::uint64_t number) {
     DAT_DTO_COOKIE cookie;

@@ -6,6 +6,7 @@
 #ifndef DAT_TEST_SHIM_STATES_H
 #define DAT_TEST_SHIM_STATES_H
 
+#include "adapter.h"
 #include "states_api.h"
 
 #include <array>
@@ -43,7 +44,7 @@ enum class State : std::uint8_t {
     disconnected,
 };
 
-// An open adapter on loopback.
+// An open adapter.
 class Adapter {
   public:
     Adapter();
@@ -54,6 +55,7 @@ class Adapter {
     DAT_EVD_HANDLE evd(DAT_EVD_FLAGS streams) const;
 
     DAT_IA_HANDLE ia = DAT_HANDLE_NULL;
+    DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
     DAT_PZ_HANDLE pz = DAT_HANDLE_NULL;
     alignas(8) std::array<char, 64> bytes{};
     Segment local{}; // all of `bytes`
@@ -62,7 +64,7 @@ class Adapter {
 struct End {
     explicit End(const Adapter& adapter);
     DAT_RETURN connect(DAT_CONN_QUAL port, DAT_TIMEOUT timeout = kSoon,
-                       std::uint32_t address = 0x7f000001) const;
+                       std::uint32_t address = place().address) const;
     DAT_RETURN send(std::uint64_t cookie) const;
     DAT_RETURN receive(std::uint64_t cookie) const;
     DAT_EP_STATE state() const;
@@ -104,10 +106,18 @@ class Process {
 // A program's arguments that make it such a peer, and what it then has to return.
 bool is_peer(const std::vector<std::string>& arguments);
 int run_peer(const std::vector<std::string>& arguments);
-// Ports are then nobody else's; without the right to it this host's are good enough.
+// Ports are then nobody else's, and the adapter has a network with nobody else on it. Without
+// the right to it this host's loopback is good enough; devices are where they are.
 void make_own_network();
+// The link of the interface that the device of this place is on.
+void switch_port(bool up);
+// Lets the device of this place be taken away, which the kernel does when nobody has it open.
+void remove_device();
+// Waits for that, and makes it again. What a child removed counts where it leaves its children
+// to this process (PR_SET_CHILD_SUBREAPER).
+bool make_device_again();
 
-// A peer of bytes: a TCP socket on loopback.
+// A peer of bytes: a TCP socket.
 class RawPeer {
   public:
     RawPeer() = default;
@@ -119,6 +129,7 @@ class RawPeer {
     void request(DAT_CONN_QUAL port);
     void talk_nonsense() const;
     void leave();
+    void reset(); // leaves without a proper end
 
   private:
     int listener_ = -1;
@@ -136,6 +147,9 @@ struct Scene {
     void reserve();
     void be_tentative();
     void connect_to_peer();
+    // To one that takes no message, and is `raw` where a device would end that.
+    void connect_to_silent();
+    bool by_bytes() const { return place().name == std::string("siw"); }
     void connect_from_process(); // of `process`
     void complete_with(Process& requester);
     void complete_with(RawPeer& requester);
@@ -181,8 +195,6 @@ struct Stimulus {
     void (*arrive)(Scene&, State) = nullptr; // nullptr: Scene::arrive()
     DAT_RETURN (*act)(Scene&, State) = nullptr;
     void (*after)(Scene&, State) = nullptr; // what else has to be so
-    // Why it cannot be brought about in that state, which no table says; nullptr: it can.
-    const char* (*why_not)(State) = nullptr;
 };
 const std::vector<Stimulus>& api_stimuli();
 const std::vector<Stimulus>& wire_stimuli();

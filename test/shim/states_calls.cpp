@@ -92,6 +92,14 @@ const std::vector<Stimulus>& api_stimuli() {
          .act = [](Scene& s,
                    State) { return dat_ep_disconnect(s.subject->ep, DAT_CLOSE_ABRUPT_FLAG); }},
         {.name = "disconnect_graceful",
+         .arrive =
+             [](Scene& s, State state) {
+                 if (state == State::connected) {
+                     s.connect_to_silent();
+                 } else {
+                     s.arrive(state);
+                 }
+             },
          .act =
              [](Scene& s, State state) {
                  if (state == State::connected) { // what it waits for
@@ -110,13 +118,18 @@ const std::vector<Stimulus>& api_stimuli() {
              },
          .after = requester_is_told},
         {.name = "post_request",
-         .act = [](Scene& s, State) { return s.subject->send(kPosted); },
+         .act =
+             [](Scene& s, State state) {
+                 if (state == State::connected) {
+                     MUST(s.peer.receive(1));
+                 }
+                 return s.subject->send(kPosted);
+             },
          .after =
              [](Scene& s, State state) {
                  if (state == State::disconnected) {
                      expect_dto(s.subject->request, kPosted, DAT_DTO_ERR_FLUSHED);
                  } else if (state == State::connected) {
-                     MUST(s.peer.receive(1));
                      expect_dto(s.subject->request, kPosted, DAT_DTO_SUCCESS);
                  }
              }},

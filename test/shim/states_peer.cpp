@@ -9,8 +9,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <fstream>
 #include <net/if.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sched.h>
 #include <sys/ioctl.h>
@@ -21,8 +21,38 @@
 
 namespace dat::test::states {
 
+namespace {
+
+// Runs `ip` or `rdma`; -1: it cannot be run.
+pid_t start(std::vector<std::string> words) {
+    std::vector<char*> argv;
+    for (std::string& word : words) {
+        argv.push_back(word.data());
+    }
+    argv.push_back(nullptr);
+    const pid_t child = fork();
+    if (child == 0) {
+        execvp(argv[0], argv.data());
+        _exit(127);
+    }
+    return child;
+}
+
+bool succeeds(pid_t child) {
+    int status = 0;
+    return waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+bool runs(const std::vector<std::string>& words) { return succeeds(start(words)); }
+
+void write_setting(const char* name, const char* value) {
+    std::ofstream(std::string("/proc/sys/net/ipv4/neigh/wire/") + name) << value;
+}
+
+} // namespace
+
 void make_own_network() {
-    if (unshare(CLONE_NEWNET) != 0) {
+    if (std::getenv("DAT_TRANSPORT") || unshare(CLONE_NEWNET) != 0) {
         return;
     }
     const int fd = socket(AF_INET, SOCK_DGRAM, 0);
@@ -32,6 +62,28 @@ void make_own_network() {
     request.ifr_flags = static_cast<short>(request.ifr_flags | IFF_UP);
     ioctl(fd, SIOCSIFFLAGS, &request);
     close(fd);
+    if (runs({"ip", "link", "add", "wire", "type", "veth", "peer", "name", "end"}) &&
+        runs({"ip", "addr", "add", "203.0.113.1/24", "dev", "wire"}) &&
+        runs({"ip", "link", "set", "end", "up"}) && runs({"ip", "link", "set", "wire", "up"})) {
+        write_setting("mcast_solicit", "1"); // who does not answer once is not there
+        write_setting("retrans_time_ms", "50");
+        setenv("DAT_TRANSPORT", "wire", 1);
+    }
+}
+
+void switch_port(bool up) {
+    if (!runs({"ip", "link", "set", place().device, up ? "up" : "down"})) {
+        throw Wrong("the link cannot be switched");
+    }
+}
+
+void remove_device() { start({"rdma", "link", "delete", place().adapter}); }
+
+bool make_device_again() {
+    while (wait(nullptr) > 0) { // what remove_device() started
+    }
+    return runs(
+        {"rdma", "link", "add", place().adapter, "type", place().name, "netdev", place().device});
 }
 
 // `requester PORT` connects and says what becomes of it; `listener` says its port, and that
@@ -138,10 +190,8 @@ void Process::kill() {
 
 namespace {
 
-sockaddr_in loopback(DAT_CONN_QUAL port) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+sockaddr_in here(DAT_CONN_QUAL port) {
+    sockaddr_in address = address_of(place().address);
     address.sin_port = htons(static_cast<std::uint16_t>(port));
     return address;
 }
@@ -158,7 +208,7 @@ RawPeer::~RawPeer() {
 
 DAT_CONN_QUAL RawPeer::listen() {
     listener_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in address = loopback(0);
+    sockaddr_in address = here(0);
     socklen_t size = sizeof address;
     if (bind(listener_, reinterpret_cast<sockaddr*>(&address), size) != 0 ||
         ::listen(listener_, 1) != 0 ||
@@ -182,7 +232,7 @@ void RawPeer::request(DAT_CONN_QUAL port) {
                                                  'e',  'q', ' ', 'F', 'r',  'a', 'm',  'e',
                                                  0x10, 2,   0,   4,   0x80, 16,  0x80, 16};
     socket_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    const sockaddr_in address = loopback(port);
+    const sockaddr_in address = here(port);
     if (connect(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
         write(socket_, kRequest, sizeof kRequest) != sizeof kRequest) {
         throw Wrong(std::strerror(errno));
@@ -192,6 +242,12 @@ void RawPeer::request(DAT_CONN_QUAL port) {
 void RawPeer::leave() {
     close(socket_);
     socket_ = -1;
+}
+
+void RawPeer::reset() {
+    const linger at_once{1, 0};
+    setsockopt(socket_, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    leave();
 }
 
 void RawPeer::talk_nonsense() const {

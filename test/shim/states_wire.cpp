@@ -9,6 +9,8 @@ namespace dat::test::states {
 namespace {
 
 constexpr DAT_TIMEOUT kShort = 50'000; // us, a connect timeout
+// us, within which it is known that nobody has an address (make_own_network())
+constexpr DAT_TIMEOUT kLongEnough = 300'000;
 
 bool is_late(State state, State in_time) { return state != in_time; }
 
@@ -51,6 +53,34 @@ void old_request_at_raw(Scene& s, State state) {
     MUST(s.subject->connect(s.old_raw.listen()));
     s.old_raw.take_request();
     s.end_attempt();
+}
+
+DAT_RETURN call_into_the_void(const Scene& s) {
+    return s.subject->connect(1, kSoon, place().unreachable);
+}
+
+void old_call_into_the_void(Scene& s, State state) {
+    if (is_late(state, State::active)) {
+        MUST(call_into_the_void(s));
+        s.end_attempt();
+    }
+}
+
+// Ended gracefully, and then abruptly while its peer stands still: what that has to say to
+// the first comes late.
+void old_end(Scene& s, State state) {
+    if (!is_late(state, State::disconnecting)) {
+        return;
+    }
+    s.old_process = std::make_unique<Process>(std::vector<std::string>{"server"});
+    MUST(s.subject->connect(std::stoull(s.old_process->line())));
+    expect(s.subject->conn, DAT_CONNECTION_EVENT_ESTABLISHED);
+    s.old_process->line(); // the request
+    s.old_process->line(); // ESTABLISHED
+    s.old_process->stop();
+    s.ask_for_end();
+    s.end_attempt();
+    next(s.subject->request); // kRequest, however it ended
 }
 
 // One that ended before its timer did, however slow this machine is.
@@ -139,8 +169,12 @@ void arrive_for_requester_gone(Scene& s, State state) {
         s.connect_from_process();
         break;
     case State::disconnecting:
-        s.connect_from_process();
-        s.ask_for_end();
+        if (s.by_bytes()) {
+            s.arrive(state);
+        } else {
+            s.connect_from_process();
+            s.ask_for_end();
+        }
         break;
     default:
         s.arrive(state);
@@ -151,6 +185,8 @@ void arrive_for_broken(Scene& s, State state) {
     if (state == State::active) {
         MUST(s.subject->connect(s.raw.listen()));
         s.raw.take_request();
+    } else if (state == State::completing) {
+        s.complete_with(s.raw);
     } else {
         s.arrive(state);
     }
@@ -180,46 +216,38 @@ DAT_RETURN write_nowhere(const Scene& s) {
                                   DAT_COMPLETION_DEFAULT_FLAG);
 }
 
-const char* no_attempt_before(State state) {
-    return state == State::tentative
-               ? "an endpoint that is made for a request has had no other attempt"
-               : nullptr;
-}
-
-const char* not_broken(State state) {
-    return state == State::completing
-               ? "what comes first completes the handshake; it is a connection that breaks then"
-               : no_attempt_before(state);
-}
-
 } // namespace
 
 const std::vector<Stimulus>& wire_stimuli() {
     static const std::vector<Stimulus> all{
         {.name = "peer_accepted",
          .before = old_request_pends,
-         .act = [](Scene& s, State state) { return answer(s, state, true); },
-         .why_not = no_attempt_before},
+         .act = [](Scene& s, State state) { return answer(s, state, true); }},
         {.name = "peer_rejected",
          .before = old_request_pends,
-         .act = [](Scene& s, State state) { return answer(s, state, false); },
-         .why_not = no_attempt_before},
+         .act = [](Scene& s, State state) { return answer(s, state, false); }},
         {.name = "refused",
          .before = old_request_at_a_third,
          .act =
              [](Scene& s, State state) {
                  (is_late(state, State::active) ? *s.third : s.far).close();
                  return DAT_RETURN{DAT_SUCCESS};
-             },
-         .why_not = no_attempt_before},
+             }},
         {.name = "unreachable",
-         .arrive = [](Scene&, State) {},
-         .act = [](Scene& s, State) { return s.subject->connect(1, kSoon, 0x7fffffff); },
-         .why_not =
-             [](State state) {
-                 return state == State::active
-                            ? nullptr
-                            : "the kernel says so at once: it cannot be late for an attempt";
+         .before = old_call_into_the_void,
+         .arrive =
+             [](Scene& s, State state) {
+                 if (state != State::active) {
+                     s.arrive(state);
+                 }
+             },
+         .act =
+             [](Scene& s, State state) {
+                 if (state == State::active) {
+                     return call_into_the_void(s);
+                 }
+                 nothing_comes(s.subject->conn, kLongEnough);
+                 return DAT_RETURN{DAT_SUCCESS};
              }},
         {.name = "timer_expired",
          .before = old_timer,
@@ -230,8 +258,7 @@ const std::vector<Stimulus>& wire_stimuli() {
                      nothing_comes(s.subject->conn, s.old_timeout);
                  }
                  return DAT_RETURN{DAT_SUCCESS};
-             },
-         .why_not = no_attempt_before},
+             }},
         {.name = "request_arrived",
          .before = old_service_point,
          .act =
@@ -242,12 +269,6 @@ const std::vector<Stimulus>& wire_stimuli() {
                  MUST(s.other.connect(s.rsp_port));
                  expect(s.other.conn, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
                  return DAT_RETURN{DAT_SUCCESS};
-             },
-         .why_not =
-             [](State state) {
-                 return state == State::tentative
-                            ? "an endpoint that is made for a request has no RSP"
-                            : nullptr;
              }},
         {.name = "handshake_done",
          .before = old_handshake,
@@ -255,8 +276,7 @@ const std::vector<Stimulus>& wire_stimuli() {
              [](Scene& s, State state) {
                  (is_late(state, State::completing) ? *s.old_process : *s.process).go_on();
                  return DAT_RETURN{DAT_SUCCESS};
-             },
-         .why_not = no_attempt_before},
+             }},
         {.name = "handshake_failed", // U-65: FI_DAT_HANDSHAKE_TIMEOUT
          .before = old_raw_handshake,
          .act =
@@ -265,8 +285,7 @@ const std::vector<Stimulus>& wire_stimuli() {
                      s.old_raw.leave();
                  }
                  return DAT_RETURN{DAT_SUCCESS};
-             },
-         .why_not = no_attempt_before},
+             }},
         {.name = "requester_gone",
          .before = old_requester,
          .arrive = arrive_for_requester_gone,
@@ -274,6 +293,8 @@ const std::vector<Stimulus>& wire_stimuli() {
              [](Scene& s, State state) {
                  if (state == State::tentative) {
                      MUST(dat_ep_disconnect(s.peer.ep, DAT_CLOSE_ABRUPT_FLAG));
+                 } else if (state == State::disconnecting && s.by_bytes()) {
+                     s.raw.leave();
                  } else {
                      (s.old_process ? s.old_process : s.process)->kill();
                  }
@@ -284,44 +305,64 @@ const std::vector<Stimulus>& wire_stimuli() {
          .arrive = arrive_for_peer_disconnected,
          .act =
              [](Scene& s, State state) {
+                 if (state == State::disconnecting && s.by_bytes()) {
+                     s.raw.leave();
+                     return DAT_RETURN{DAT_SUCCESS};
+                 }
                  if (state == State::connected || state == State::disconnecting) {
                      return dat_ep_disconnect(s.peer.ep, DAT_CLOSE_ABRUPT_FLAG);
                  }
                  (s.old_process ? s.old_process : s.process)->kill();
                  return DAT_RETURN{DAT_SUCCESS};
-             },
-         .why_not = no_attempt_before},
+             }},
         {.name = "broken",
          .before = old_request_at_raw,
          .arrive = arrive_for_broken,
          .act =
              [](Scene& s, State state) {
-                 if (state == State::connected || state == State::disconnecting) {
+                 if (state == State::connected ||
+                     (state == State::disconnecting && !s.by_bytes())) {
                      return write_nowhere(s);
                  }
-                 (state == State::active ? s.raw : s.old_raw).talk_nonsense();
+                 if (state == State::completing) {
+                     s.raw.reset();
+                 } else {
+                     (state == State::active || state == State::disconnecting ? s.raw : s.old_raw)
+                         .talk_nonsense();
+                 }
+                 return DAT_RETURN{DAT_SUCCESS};
+             }},
+        {.name = "async_error", // EP-62
+         .act =
+             [](Scene&, State) {
+                 remove_device();
                  return DAT_RETURN{DAT_SUCCESS};
              },
-         .why_not = not_broken},
-        {.name = "async_error",
-         .why_not = [](State) { return "the provider has no device that can fail"; }},
+         .after =
+             [](Scene& s, State) {
+                 bool adapter = false;
+                 bool endpoint = false;
+                 while (!adapter || !endpoint) {
+                     const DAT_EVENT event = next(s.near.async);
+                     const auto& error = event.event_data.asynch_error_event_data;
+                     adapter |= event.event_number == DAT_ASYNC_ERROR_IA_CATASTROPHIC;
+                     endpoint |= event.event_number == DAT_ASYNC_ERROR_EP_BROKEN &&
+                                 error.dat_handle == s.subject->ep;
+                 }
+             }},
         {.name = "drained",
-         .act = [](Scene& s, State) { return s.peer.receive(1); },
-         .why_not =
-             [](State state) {
-                 return state == State::disconnecting
-                            ? nullptr
-                            : "a step within the provider, which only a graceful end takes";
+         .before = old_end,
+         .act =
+             [](Scene& s, State state) {
+                 if (state == State::disconnecting) {
+                     return s.peer.receive(1);
+                 }
+                 s.old_process->go_on();
+                 return DAT_RETURN{DAT_SUCCESS};
              }},
         {.name = "flushed",
          .act = [](Scene& s,
-                   State) { return dat_ep_disconnect(s.subject->ep, DAT_CLOSE_ABRUPT_FLAG); },
-         .why_not =
-             [](State state) {
-                 return state == State::ending
-                            ? nullptr
-                            : "a step within the provider, which only an end takes";
-             }},
+                   State) { return dat_ep_disconnect(s.subject->ep, DAT_CLOSE_ABRUPT_FLAG); }},
     };
     return all;
 }

@@ -11,6 +11,7 @@
 #include "verbs/link.h"
 #include "verbs/trailer.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -203,6 +204,10 @@ void Handshake::rejected(const CmEvent& event) {
     const Content content = content_of(frame);
     if (event.status != kConsumerReject || content.refusal) {
         return fail(Stimulus::refused, Reason::refused);
+    }
+    // For a process that has ended the kernel rejects as a Consumer does, but says nothing.
+    if (std::ranges::all_of(frame, [](std::byte byte) { return byte == std::byte{0}; })) {
+        return fail(Stimulus::refused, Reason::peer_closed);
     }
     fail(Stimulus::peer_rejected, Reason::rejected, content.data);
 }
