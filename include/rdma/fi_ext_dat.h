@@ -226,7 +226,8 @@ enum fi_dat_async {
      * DAT_ASYNC_ERROR_EP_BROKEN of an endpoint. U-5: its connection broke since
      * this side lacked resources; U-64: it has a shared receive context, and its
      * connection has ended, after the last completion. Queued just before the
-     * event that ends the connection.
+     * event that ends the connection. EP-61: its RDMA device has gone; an endpoint
+     * without a connection is told no more.
      */
     FI_DAT_ASYNC_EP_BROKEN = 1,
     FI_DAT_ASYNC_RECV_WATERMARK = 2, /* SRQ-11, EP-63: soft watermark of an endpoint */

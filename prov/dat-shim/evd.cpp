@@ -308,9 +308,14 @@ Return Evd::post_software(void* pointer) {
     return kSuccess;
 }
 
+// EVD-22. A device does not tell which messages were solicited: each of them wakes.
+bool Evd::notifies(const Event& event) const {
+    const bool choosy = config_ == Config::solicited && !ia().can().device;
+    return (event.notice & (choosy ? kSolicited : kNotifies)) != 0;
+}
+
 void Evd::count_in(const Event& event) {
-    const std::uint8_t wanted = config_ == Config::solicited ? kSolicited : kNotifies;
-    notifying_ += (event.notice & wanted) != 0 ? 1 : 0;
+    notifying_ += notifies(event) ? 1 : 0;
     requests_ += event.number == Number::connection_request ? 1 : 0;
     software_ += event.number == Number::software ? 1 : 0;
 }
@@ -506,7 +511,9 @@ Event async_event(const fi_eq_entry& entry) {
         }
     }
     event.subject = object;
-    event.async.object = object->handle();
+    // As the program knows it.
+    const bool adapter = object == &object->ia();
+    event.async.object = adapter ? object->ia().public_handle() : object->handle();
     return event;
 }
 
@@ -566,7 +573,10 @@ bool Evd::read_event(const Source& source, EventQueue& early, EventQueue& late) 
         break;
     }
     case FI_DAT_ASYNC_EVENT:
-        late.push(async_event(read.as<fi_eq_entry>()));
+        // One that was made for a request which nobody has read is not the program's yet.
+        if (const auto& error = read.as<fi_eq_entry>(); error.context) {
+            late.push(async_event(error));
+        }
         break;
     default:
         break;

@@ -95,7 +95,8 @@ class Evd final : public Object {
     };
 
     Return dequeue_slow(Event& event);
-    Return take(Event& event); // from the FIFO, which is not empty
+    bool notifies(const Event& event) const; // who waits
+    Return take(Event& event);               // from the FIFO, which is not empty
     Return wait_locked(std::unique_lock<std::mutex>& lock, std::uint32_t timeout_us,
                        std::int32_t threshold, Event& event, std::int32_t& more);
     std::optional<Return> take_if(std::size_t enough, Event& event, std::int32_t& more);

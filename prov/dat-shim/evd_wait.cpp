@@ -13,8 +13,7 @@ namespace dat::shim {
 Return Evd::take(Event& event) {
     event = fifo_.front();
     fifo_.pop();
-    const std::uint8_t wanted = config_ == Config::solicited ? kSolicited : kNotifies;
-    notifying_ -= (event.notice & wanted) != 0 && notifying_ > 0 ? 1 : 0;
+    notifying_ -= notifies(event) && notifying_ > 0 ? 1 : 0;
     requests_ -= event.number == Number::connection_request ? 1 : 0;
     software_ -= event.number == Number::software ? 1 : 0;
     after_change();

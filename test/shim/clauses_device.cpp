@@ -37,6 +37,17 @@ struct Entry {
 
 } // namespace
 
+// RMR-1, IA-12: an adapter whose device has no windows says so, and refuses them.
+Test(shim_device, without_windows__it_refuses_them) {
+    Adapter adapter;
+    DAT_IA_ATTR attr;
+    EXPECT_OK(
+        dat_ia_query(adapter.ia, &adapter.async, DAT_IA_FIELD_IA_MAX_RMRS, &attr, 0, nullptr));
+    cr_assert_eq(attr.max_rmrs, 0);
+    DAT_RMR_HANDLE rmr;
+    EXPECT_TYPE(dat_rmr_create(adapter.pz, &rmr), DAT_MODEL_NOT_SUPPORTED);
+}
+
 // REG-1, IA-6: a device and its port, the interface that it is on, or a name with it in it.
 Test(shim_device, a_conf__names_it) {
     const std::string device = place().adapter;

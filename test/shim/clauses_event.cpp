@@ -263,13 +263,19 @@ Test(shim_evd, solicited_and_unsignalled__decide_who_is_woken) {
     EXPECT_OK(b.receive(memory.at(0, 64), 1));
     EXPECT_OK(b.receive(memory.at(64, 64), 2));
     EXPECT_OK(a.send(memory.at(128, 8), 3, DAT_COMPLETION_UNSIGNALLED_FLAG));
-    EXPECT_TYPE(dat_evd_wait(b.recv, kBriefly, 1, &event, &more), DAT_TIMEOUT_EXPIRED);
+    if (place().device) { // which does not tell what was solicited
+        expect_dto(b.recv, 1);
+    } else {
+        EXPECT_TYPE(dat_evd_wait(b.recv, kBriefly, 1, &event, &more), DAT_TIMEOUT_EXPIRED);
+    }
     EXPECT_TYPE(dat_evd_wait(a.request, kBriefly, 1, &event, &more), DAT_TIMEOUT_EXPIRED);
     cr_assert_eq(more, 1);
     EXPECT_OK(a.send(memory.at(128, 8), 4, DAT_COMPLETION_SOLICITED_WAIT_FLAG));
-    expect_dto(b.recv, 1);
+    expect_dto(b.recv, place().device ? 2 : 1);
     expect_dto(a.request, 3);
-    EXPECT_OK(dat_evd_dequeue(b.recv, &event));
+    if (!place().device) {
+        EXPECT_OK(dat_evd_dequeue(b.recv, &event));
+    }
     DAT_EP_HANDLE ep;
     EXPECT_TYPE(dat_ep_create(adapter.ia, adapter.pz, b.recv, DAT_HANDLE_NULL, DAT_HANDLE_NULL,
                               nullptr, &ep),

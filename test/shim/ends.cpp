@@ -168,6 +168,7 @@ void wrong_port() {
     MUST(here.end->connect(other.listen()));
     other.take_request();
     other.talk_nonsense();
+    other.leave(); // as such do; siw would wait for more
     here.fails(DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
 }
 

@@ -332,7 +332,7 @@ const std::vector<Stimulus>& wire_stimuli() {
                  }
                  return DAT_RETURN{DAT_SUCCESS};
              }},
-        {.name = "async_error", // EP-62
+        {.name = "async_error", // EP-60, EP-61, EP-62, U-5
          .act =
              [](Scene&, State) {
                  remove_device();
@@ -345,7 +345,9 @@ const std::vector<Stimulus>& wire_stimuli() {
                  while (!adapter || !endpoint) {
                      const DAT_EVENT event = next(s.near.async);
                      const auto& error = event.event_data.asynch_error_event_data;
-                     adapter |= event.event_number == DAT_ASYNC_ERROR_IA_CATASTROPHIC;
+                     adapter |= event.event_number == DAT_ASYNC_ERROR_IA_CATASTROPHIC &&
+                                error.dat_handle == s.near.ia &&
+                                error.reason == DAT_IA_CATASTROPHIC_ERROR;
                      endpoint |= event.event_number == DAT_ASYNC_ERROR_EP_BROKEN &&
                                  error.dat_handle == s.subject->ep;
                  }

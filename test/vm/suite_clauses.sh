@@ -6,6 +6,8 @@
 # is not so there is in applicable.cpp and cells.tsv. suite_dat.sh has some of it.
 
 tests=(
+    "100 ends_over_rxe over rxe ends"
+    "100 ends_over_siw over siw ends"
     "600 states_over_rxe over rxe states"
     "600 states_over_siw over siw states"
     "600 clauses_over_rxe over rxe shim_clauses"

@@ -8,6 +8,7 @@
 #include "dat-shim/srq.h"
 #include "dat-shim/udat/entry.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace dat::shim::udat {
@@ -33,12 +34,14 @@ EpAttributes from_dat(const DAT_EP_ATTR& attr) {
     return to;
 }
 
-// RDMA has segments of its own since 1.2; programs that know nothing of them leave 0.
-void default_rdma_segments(EpAttributes& attr) {
-    for (std::int32_t* limit : {&attr.max_read_iov, &attr.max_write_iov}) {
-        if (*limit == 0) {
-            *limit = attr.max_request_iov;
-        }
+// RDMA has segments of its own since 1.2; programs that know nothing of them leave 0, also
+// where the adapter reads into fewer than it sends from.
+void default_rdma_segments(const Ia& ia, EpAttributes& attr) {
+    if (attr.max_read_iov == 0) {
+        attr.max_read_iov = std::min(attr.max_request_iov, ia.can().max_read_segments);
+    }
+    if (attr.max_write_iov == 0) {
+        attr.max_write_iov = attr.max_request_iov;
     }
 }
 
@@ -90,7 +93,7 @@ Return create(Ia& ia, const Ep::Parts& parts, const DAT_EP_ATTR* attr, DAT_EP_HA
     EpAttributes asked;
     if (attr) {
         asked = from_dat(*attr);
-        default_rdma_segments(asked);
+        default_rdma_segments(ia, asked);
     }
     Ep* ep = nullptr;
     const Return rc = Ep::create(ia, parts, attr ? &asked : nullptr, ep);

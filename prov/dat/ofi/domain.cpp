@@ -164,6 +164,39 @@ bool Domain::set_zone(const fi_domain_attr& attr) {
     return zone_ != nullptr;
 }
 
+void Domain::add(Endpoint& ep) {
+    if (device_) {
+        const std::lock_guard lock(endpoints_mutex_);
+        endpoints_.insert(&ep);
+    }
+}
+
+void Domain::remove(Endpoint& ep) {
+    if (device_) {
+        const std::lock_guard lock(endpoints_mutex_);
+        endpoints_.erase(&ep);
+    }
+}
+
+// An attempt or a connection that ends with the device says so itself, as it ends.
+void Domain::device_gone() {
+    raise_async(&fid, FI_DAT_ASYNC_DEVICE_GONE);
+    const std::lock_guard lock(endpoints_mutex_);
+    for (Endpoint* ep : endpoints_) {
+        switch (ep->soft().core().state()) {
+        case core::State::unconnected:
+        case core::State::reserved:
+        case core::State::passive_connection_pending:
+        case core::State::tentative_connection_pending:
+        case core::State::disconnected:
+            raise_async(&ep->fid, FI_DAT_ASYNC_EP_BROKEN); // EP-61
+            break;
+        default:
+            break;
+        }
+    }
+}
+
 void Domain::raise_async(fid_t object, fi_dat_async what) {
     if (!async_) {
         return;

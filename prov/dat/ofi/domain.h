@@ -17,9 +17,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <unordered_set>
 
 namespace dat::ofi {
 
+class Endpoint;
 class Fabric;
 
 class Domain final : public fid_domain, public EventSource, private verbs::DomainOwner {
@@ -61,6 +64,9 @@ class Domain final : public fid_domain, public EventSource, private verbs::Domai
     EventQueue* async_queue() { return async_ ? eq_ : nullptr; }
     // An asynchronous event of an object of the domain. Also under the gate.
     void raise_async(fid_t object, fi_dat_async what);
+    // Who is told when the device has gone. In any thread.
+    void add(Endpoint& ep);
+    void remove(Endpoint& ep);
 
     // With a progress thread a reader of events moves connections that are being made,
     // and no more: data is nothing to wake it for. Without one it moves everything.
@@ -78,7 +84,7 @@ class Domain final : public fid_domain, public EventSource, private verbs::Domai
     bool announces() const override { return false; }
 
   private:
-    void device_gone() override { raise_async(&fid, FI_DAT_ASYNC_DEVICE_GONE); }
+    void device_gone() override;
     void port_down() override { raise_async(&fid, FI_DAT_ASYNC_PORT_DOWN); }
 
     Fabric& fabric_;
@@ -90,6 +96,8 @@ class Domain final : public fid_domain, public EventSource, private verbs::Domai
     ZoneHandle zone_;          // where no key is given
     EventQueue* eq_ = nullptr; // these two: set once, under the gate
     bool async_ = false;
+    std::mutex endpoints_mutex_;              // within the gate
+    std::unordered_set<Endpoint*> endpoints_; // of a device
     Offering offering_;
     std::unique_ptr<verbs::Domain> device_; // outlives the links in soft_
     soft::Domain soft_;

@@ -224,6 +224,7 @@ Endpoint::Endpoint(Domain& domain, const fi_info& info, void* context, core::Sta
     soft_.set_writes_take_receives(((info.mode | info.rx_attr->mode) & FI_RX_CQ_DATA) != 0);
     min_multi_ = kDefaultMinMulti; // without the gate: an event reader may be making it
     soft_.set_min_multi(kDefaultMinMulti);
+    domain_.add(*this);
     domain_.users.add();
 }
 
@@ -238,6 +239,7 @@ void Endpoint::set_min_multi(std::size_t least) {
 }
 
 Endpoint::~Endpoint() {
+    domain_.remove(*this);
     if (!given_back_) {
         const soft::GateCaller in(gate());
         soft_.free();

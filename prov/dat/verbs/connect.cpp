@@ -68,11 +68,15 @@ class Handshake final : public soft::Handshake,
 
   private:
     void expired() override { fail(later_, later_reason_); }
-    // Nothing is reported from within the caller's call.
-    void fail_later(Stimulus stimulus, Reason reason) {
+    // If nothing has come of it by then.
+    void fail_after(soft::Clock::duration limit, Stimulus stimulus, Reason reason) {
         later_ = stimulus;
         later_reason_ = reason;
-        domain_.soft().handshakes().arm(*this, soft::Clock::now());
+        domain_.soft().handshakes().arm(*this, limit);
+    }
+    // Nothing is reported from within the caller's call.
+    void fail_later(Stimulus stimulus, Reason reason) {
+        fail_after(soft::Clock::duration::zero(), stimulus, reason);
     }
     void fail(Stimulus stimulus, Reason reason, std::span<const std::byte> data = {}) {
         endpoint_.failed(attempt_, passive_ ? Stimulus::handshake_failed : stimulus, reason, data);
@@ -175,8 +179,11 @@ void Handshake::accept(bool gone) {
     rdma_conn_param param = parameters(kReplyFrame);
     if (rdma_accept(id_, &param) != 0) {
         DAT_INFO(ep_ctrl, "rdma_accept(): %s", std::strerror(errno));
-        fail_later(Stimulus::handshake_failed, Reason::peer_closed);
+        return fail_later(Stimulus::handshake_failed, Reason::peer_closed);
     }
+    // U-65: the connection manager itself takes more than a minute to give up.
+    fail_after(domain_.soft().settings().handshake_limit, Stimulus::handshake_failed,
+               Reason::handshake_limit);
 }
 
 void Handshake::established(const CmEvent& event) {
