@@ -43,6 +43,10 @@ inline const Place& place() {
     return found;
 }
 
+// siw tells a connection that was closed unanswered as it tells a reject without data, which is
+// PEER_REJECTED then, in place of NON_PEER_REJECTED.
+inline bool tells_refusal_as_reject() { return place().name == std::string("siw"); }
+
 inline sockaddr_in address_of(std::uint32_t address) {
     sockaddr_in in{};
     in.sin_family = AF_INET;

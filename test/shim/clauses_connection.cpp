@@ -339,7 +339,9 @@ Test(shim_service, beyond_the_backlog__is_non_peer_rejected) {
         code = dat_evd_wait(conn, 1000, 1, &event, &more);
     } while (DAT_GET_TYPE(code) == DAT_TIMEOUT_EXPIRED);
     EXPECT_OK(code);
-    cr_assert_eq(event.event_number, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
+    cr_assert_eq(event.event_number, tells_refusal_as_reject()
+                                         ? DAT_CONNECTION_EVENT_PEER_REJECTED
+                                         : DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
 }
 
 // TMO-1, TMO-2, EP-44, U-1

@@ -55,7 +55,11 @@ struct Here {
     }
     // The attempt ended so, and its receive is flushed.
     void fails(DAT_EVENT_NUMBER number) const {
-        expect(end->conn, number);
+        if (number == DAT_CONNECTION_EVENT_NON_PEER_REJECTED) {
+            expect_refusal(end->conn);
+        } else {
+            expect(end->conn, number);
+        }
         expect_dto(end->recv, kReceive, DAT_DTO_ERR_FLUSHED);
         if (end->state() != DAT_EP_STATE_DISCONNECTED || !is_empty(end->conn)) {
             throw Wrong("it did not end in DISCONNECTED with one event");

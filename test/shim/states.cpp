@@ -146,6 +146,9 @@ void check_event(const Cell& cell, Scene& s) {
         expect(s.rsp_evd, DAT_CONNECTION_REQUEST_EVENT);
     } else if (cell.event != "-") {
         const std::string wanted = cell.event == "RECORDED" ? "DISCONNECTED" : cell.event;
+        if (wanted == "NON_PEER_REJECTED") {
+            return expect_refusal(s.subject->conn);
+        }
         const std::string got = name_of(next(s.subject->conn).event_number);
         if (got != wanted) {
             throw Wrong("event " + got);

@@ -28,16 +28,7 @@ inline DAT_RETURN register_memory(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, void* byte
 // Memory that nobody has registered.
 inline Remote nowhere(std::size_t size) { return remote_range(0x1000, size, 0x12345678); }
 
-// With data where there is any: siw tells a reject without as it tells a connection that was
-// closed.
-inline DAT_RETURN reject(DAT_CR_HANDLE cr) {
-#if DAT_TEST_API == 20
-    char why[] = "no";
-    return dat_cr_reject(cr, sizeof why, why);
-#else
-    return cr_reject(cr);
-#endif
-}
+inline DAT_RETURN reject(DAT_CR_HANDLE cr) { return cr_reject(cr); }
 
 } // namespace dat::test::states
 

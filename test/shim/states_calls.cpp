@@ -35,7 +35,7 @@ void established_follows(Scene& s, State state) {
 
 void requester_is_told(Scene& s, State state) {
     if (state == State::passive || state == State::tentative) {
-        expect(s.peer.conn, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
+        expect_refusal(s.peer.conn);
     }
     if (state == State::connected) {
         expect(s.peer.conn, DAT_CONNECTION_EVENT_DISCONNECTED);

@@ -60,6 +60,14 @@ void expect(DAT_EVD_HANDLE evd, DAT_EVENT_NUMBER number) {
     }
 }
 
+void expect_refusal(DAT_EVD_HANDLE evd) {
+    const DAT_EVENT_NUMBER number = next(evd).event_number;
+    if (number != DAT_CONNECTION_EVENT_NON_PEER_REJECTED &&
+        !(number == DAT_CONNECTION_EVENT_PEER_REJECTED && tells_refusal_as_reject())) {
+        throw Wrong(name_of(number) + " in place of NON_PEER_REJECTED");
+    }
+}
+
 void expect_dto(DAT_EVD_HANDLE evd, std::uint64_t cookie, DAT_DTO_COMPLETION_STATUS status) {
     const DAT_EVENT event = next(evd);
     const auto& dto = event.event_data.dto_completion_event_data;

@@ -267,7 +267,7 @@ const std::vector<Stimulus>& wire_stimuli() {
                      return s.peer.connect(s.rsp_port);
                  }
                  MUST(s.other.connect(s.rsp_port));
-                 expect(s.other.conn, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
+                 expect_refusal(s.other.conn);
                  return DAT_RETURN{DAT_SUCCESS};
              }},
         {.name = "handshake_done",
