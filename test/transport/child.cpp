@@ -27,7 +27,7 @@ std::string program() {
 
 } // namespace
 
-Child::Child(const Transport& transport) : transport_(transport) {
+Child::Child(const Transport& transport) : transport_(transport.other()) {
     int ends[2];
     DAT_MUST(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends));
     const std::string path = program();
@@ -37,7 +37,8 @@ Child::Child(const Transport& transport) : transport_(transport) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         dup2(ends[1], STDIN_FILENO);
         dup2(ends[1], STDOUT_FILENO);
-        execl(path.c_str(), path.c_str(), transport.address, nullptr);
+        setenv("FI_DAT_TRANSPORT", transport_.device ? "verbs" : "soft", 1);
+        execl(path.c_str(), path.c_str(), transport_.address, nullptr);
         _exit(127);
     }
     close(ends[1]);

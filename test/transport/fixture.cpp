@@ -19,14 +19,19 @@ namespace dat::test {
 
 namespace {
 
+// Of the guest (test/vm/guest.sh), as are the devices below.
+constexpr Transport kSiw{"siw", false, AF_INET, "192.0.2.1", FI_PROGRESS_AUTO, true};
+constexpr Transport kPlain{"soft", false, AF_INET, "198.18.0.1", FI_PROGRESS_AUTO};
+
 constexpr std::array kTransports{
     Transport{"iwarp_ipv4", false, AF_INET, "127.0.0.1", FI_PROGRESS_AUTO},
     Transport{"iwarp_ipv6", false, AF_INET6, "::1", FI_PROGRESS_MANUAL},
     Transport{"shm_ipv4", true, AF_INET, "127.0.0.1", FI_PROGRESS_AUTO},
     Transport{"shm_ipv6", true, AF_INET6, "::1", FI_PROGRESS_MANUAL},
-    // The devices of the guest (test/vm/guest.sh).
     Transport{"rxe", false, AF_INET, "198.51.100.1", FI_PROGRESS_AUTO, true},
-    Transport{"siw", false, AF_INET, "192.0.2.1", FI_PROGRESS_AUTO, true},
+    kSiw,
+    Transport{"soft_to_siw", false, AF_INET, kPlain.address, FI_PROGRESS_AUTO, false, &kSiw},
+    Transport{"siw_to_soft", false, AF_INET, kSiw.address, FI_PROGRESS_AUTO, true, &kPlain},
 };
 
 constexpr int kDeviceMode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
@@ -92,9 +97,11 @@ bool run_over(bool shm, void (*run)(const Transport&)) {
     bool any = false;
     for (const Transport& transport : kTransports) {
         const bool named = list.find(std::string(",") + transport.name + ",") != std::string::npos;
-        if (transport.shm == shm && (named || (list == ",," && !transport.device))) {
+        const bool usual = !transport.device && !transport.partner;
+        if (transport.shm == shm && (named || (list == ",," && usual))) {
             any = true;
-            setenv("FI_DAT_TRANSPORT", transport.device ? "verbs" : "soft", 1);
+            const char* kind = transport.device ? "verbs" : "soft";
+            setenv("FI_DAT_TRANSPORT", transport.partner ? "auto" : kind, 1);
             run(transport);
         }
     }
@@ -624,7 +631,7 @@ Endpoint establish(Endpoint& active, Side& passive_side,
 
 Pair::Pair(const Transport& transport, const SideOptions& active_options,
            const SideOptions& passive_options)
-    : near(transport, active_options), far(transport, passive_options), active(near) {
+    : near(transport, active_options), far(transport.other(), passive_options), active(near) {
     far.listen();
 }
 

@@ -79,6 +79,9 @@ struct Transport {
     const char* address; // of both sides
     fi_progress progress;
     bool device = false; // of an RDMA device; only where DAT_TRANSPORT names it
+    // The other side of a Pair, or a Child, where that is another; as above.
+    const Transport* partner = nullptr;
+    const Transport& other() const { return partner ? *partner : *this; }
 };
 
 // Calls `run` for each transport with or without shared memory that DAT_TRANSPORT names;

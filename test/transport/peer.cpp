@@ -25,6 +25,7 @@
 //   region SIZE          ok ADDRESS KEY
 //   write SIZE ADDRESS KEY, read SIZE ADDRESS KEY    ok    posts
 //   finish               results OK FLUSHED OTHER    when all have completed
+//   why                  prov_errno of the OTHER that the last `finish` has shown last
 //   first                ok           when the first operation has completed
 //   timeout MICROSECONDS ok
 //   disconnect graceful|abrupt    ok
@@ -82,6 +83,7 @@ class Peer {
 
     Side side_;
     std::deque<Buffer> buffers_;
+    int why_ = 0;
     std::vector<std::unique_ptr<Region>> regions_;
     std::optional<Event> request_;
     std::optional<Endpoint> endpoint_;
@@ -139,7 +141,10 @@ std::string Peer::finish() {
             return "unfinished";
         ok += buffer.op->ok();
         flushed += buffer.op->flushed();
-        other += !buffer.op->ok() && !buffer.op->flushed();
+        if (!buffer.op->ok() && !buffer.op->flushed()) {
+            ++other;
+            why_ = buffer.op->prov_errno;
+        }
         if (buffer.checked && buffer.op->ok() && buffer.bytes != pattern(buffer.bytes.size()))
             return "wrong data";
     }
@@ -285,6 +290,8 @@ std::string Peer::answer(const std::string& line) {
         return event();
     if (verb == "finish")
         return finish();
+    if (verb == "why")
+        return std::to_string(why_);
     if (verb == "first")
         return wait_until([&] { return buffers_.front().op->done(); }) ? "ok" : "unfinished";
     if (verb == "quiet") {

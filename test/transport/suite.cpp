@@ -37,7 +37,8 @@ void run_test(Over over, const char* name, void (*test)(const Transport&)) {
     one.test = test;
     run_over(over == Over::shm, [](const Transport& transport) {
         running = &transport;
-        const char* why_not = transport.device && one.over == Over::wire
+        const bool of_devices = transport.device || transport.partner;
+        const char* why_not = of_devices && one.over == Over::wire
                                   ? "it is about the bytes of the software domain on TCP"
                                   : not_applicable(transport.name, one.name);
         if (why_not) {

@@ -40,6 +40,33 @@ on_wire_ours() {
     gone='shutdown [12] *' exact=yes
 }
 
+# Two namespaces, each with a siw device of its own: our verbs domain in this one, raw
+# verbs in the other. They stay until the guest ends: siw looks after its interface in the
+# first namespace only.
+siw_hosts() {
+    a_at=198.18.1.1 b_at=198.18.1.2
+    if [ ! -e /run/netns/other ]; then
+        ip netns add other
+        ip link add t0 type veth peer name t1 netns other
+        ip addr add $a_at/24 dev t0
+        ip -n other addr add $b_at/24 dev t1
+        ip link set t0 up
+        ip -n other link set lo up
+        ip -n other link set t1 up
+        rdma link add siw_t0 type siw netdev t0
+        ip netns exec other rdma link add siw_t1 type siw netdev t1
+    fi
+    command_a=(env FI_DAT_TRANSPORT=verbs "$peer" $a_at)
+    command_b=(ip netns exec other "$raw" $b_at)
+}
+
+# Our verbs domain in both.
+siw_hosts_ours() {
+    siw_hosts
+    command_b=(ip netns exec other env FI_DAT_TRANSPORT=verbs "$peer" $b_at)
+    gone='shutdown [12] *'
+}
+
 # Our software domain in the namespace; our verbs domain on siw.
 soft_to_verbs() {
     soft_to_siw
@@ -132,6 +159,54 @@ transfers() {
         expect b ok read $size $here
         expect b 'results 1 0 0' finish
     done
+}
+
+# Each kind of frame, whole and in several segments.
+few_of_each() {
+    local there here kind
+    expect a ok recv 2 5000
+    expect b ok recv 2 5000
+    for kind in send solicited; do
+        expect a ok $kind 1 5000
+        expect b ok $kind 1 5000
+    done
+    expect a 'ok *' region 5000
+    here=${answer#ok }
+    expect b 'ok *' region 5000
+    there=${answer#ok }
+    expect a ok write 5000 $there
+    expect a 'results 5 0 0' finish
+    expect a ok read 5000 $there
+    expect a 'results 1 0 0' finish
+    expect b ok write 5000 $here
+    expect b 'results 5 0 0' finish
+    expect b ok read 5000 $here
+    expect b 'results 1 0 0' finish
+    expect a ok disconnect graceful
+    expect a 'shutdown 1 *' event
+    expect b "$gone" event
+}
+
+# Runs a command, and has tshark read all that it sent there; there has to be every kind
+# of frame.
+captured() { # namespace interface command...
+    local file=$pipes/session.pcap fields opcode bad capture
+    command -v tshark >/dev/null || { echo 'there is no tshark'; exit 77; }
+    ip netns exec "$1" dumpcap -q -i "$2" -f tcp -w "$file" 2>"$pipes/dumpcap" &
+    capture=$!
+    until grep -q '^File:' "$pipes/dumpcap"; do sleep 0.1; done
+    shift 2
+    "$@" || die 'the session failed'
+    kill $capture
+    wait $capture
+    cp "$file" "/run/job/$suite.$current.pcap"
+    fields=$(tshark -r "$file" -Y iwarp_rdma -T fields -e iwarp_rdma.opcode 2>/dev/null | tr ',' '\n')
+    echo "$fields" | sort | uniq -c
+    for opcode in 0 1 2 3; do # RDMA Write, Read Request, Read Response, Send
+        echo "$fields" | grep -qE "^(0x0*)?$opcode\$" || die "no frame of opcode $opcode"
+    done
+    bad=$(tshark -r "$file" -Y '_ws.malformed || iwarp_mpa.bad_length' 2>/dev/null)
+    [ -z "$bad" ] || die "$bad"
 }
 
 # --- ends -----------------------------------------------------------------------------

@@ -34,6 +34,15 @@ tests+=(
     "90 address_that_is_silent_over_rxe__blocks_nobody silent_peer rxe r0"
     "120 link_down_in_mid_transfer__breaks_once with on_device siw then link_down"
     "90 no_receive_at_the_peer__ends_with_receiver_not_ready with on_device rxe then rnr_exhausted"
+    "180 sends_between_namespaces_over_siw__arrive with siw_hosts then both_ways sends"
+    "180 writes_and_reads_between_namespaces_over_siw__are_served with siw_hosts then both_ways transfers"
+    "180 sends_between_ourselves_in_namespaces_over_siw__arrive with siw_hosts_ours then both_ways sends"
+    "180 writes_and_reads_between_ourselves_in_namespaces_over_siw__are_served with siw_hosts_ours then both_ways transfers"
+    "120 peer_killed_in_another_namespace_over_siw__ends_once with siw_hosts_ours then both_ways killed_there"
+    "180 captured_session_between_verbs_on_siw__has_no_malformed_frame with siw_hosts_ours then captured other t1 both_ways few_of_each"
+    "180 captured_session_between_verbs_and_raw_siw__has_no_malformed_frame with siw_hosts then captured other t1 both_ways few_of_each"
+    "180 captured_session_between_software_and_verbs__has_no_malformed_frame with soft_to_verbs then captured soft s1 both_ways few_of_each"
+    "120 peer_that_answers_nothing__ends_with_retries_exhausted with on_device rxe then retries_exhausted"
     "60 little_memory_may_be_locked__is_said memlock"
     "60 no_permission_on_the_device__is_said no_permission"
     "60 port_down__is_told with ours_on siw then port_down"
@@ -161,9 +170,33 @@ rnr_exhausted() {
     expect b ok retries 1 1
     join b 20 a 30 $a_at
     expect a ok send 2 100
-    expect a 'shutdown 2 *' event
+    expect a 'shutdown 2 9' event # FI_DAT_REASON_RNR_TIMEOUT
     expect a 'results 0 1 1' finish
+    expect a 9 why # receiver not ready
     expect a ok quiet
+}
+
+# Nobody answers: the device sends again as often as the other side has allowed when it
+# connected, and each time waits for the 2 s that the connection manager of RoCE chooses.
+retries_exhausted() {
+    start_peers
+    expect b ok retries 1 7
+    join b 20 a 30 $a_at
+    first_frame
+    expect a ok recv 2 100
+    expect b ok deaf
+    expect a ok send 4 100000
+    expect a 'shutdown 2 7' event # FI_DAT_REASON_DTO_ERROR
+    expect a 'results 0 5 1' finish
+    expect a 8 why # transport
+    expect a ok quiet
+    expect a ok reset
+    stop b
+    start b "${command_b[@]}"
+    expect b 'ok *' listen
+    port=${answer#ok }
+    join_again a 20 b 30 $b_at
+    sends
 }
 
 # Asynchronous events of a's domain: 1 of the endpoint, 4 device gone, 5 port down.

@@ -10,11 +10,11 @@
 tests=(
     "120 sends__arrive with on_wire then both_ways sends"
     "120 writes_and_reads__are_served with on_wire then both_ways transfers"
-    "60 peer_killed__ends_once with on_wire then both_ways killed_there"
-    "60 process_killed__ends_peer with on_wire then both_ways killed_here"
+    "120 peer_killed__ends_once with on_wire then both_ways killed_there"
+    "120 process_killed__ends_peer with on_wire then both_ways killed_here"
     "120 sends_between_ourselves__arrive with on_wire_ours then both_ways sends"
     "120 writes_and_reads_between_ourselves__are_served with on_wire_ours then both_ways transfers"
-    "60 peer_of_ours_killed__ends_once with on_wire_ours then both_ways killed_there"
+    "120 peer_of_ours_killed__ends_once with on_wire_ours then both_ways killed_there"
     "180 wire_cut_in_mid_transfer__ends_with_retries_exhausted with on_wire then wire_cut"
 )
 
@@ -29,8 +29,9 @@ wire_cut() {
     tc qdisc add dev wire0 root netem loss 100%
     expect a ok send 4 100000
     limit=120
-    expect a 'shutdown 2 *' event
+    expect a 'shutdown 2 7' event # FI_DAT_REASON_DTO_ERROR
     expect a 'results 0 5 1' finish
+    expect a 8 why # transport
     expect a ok quiet
     tc qdisc del dev wire0 root
 }

@@ -24,6 +24,7 @@
 //   write SIZE ADDRESS KEY, read SIZE ADDRESS KEY    ok    posts
 //   finish               results OK FLUSHED OTHER    when all have completed
 //   first                ok           when the first operation has completed
+//   deaf                 ok           answers nothing any more, as if the wire were cut
 //   disconnect           ok
 //   quit
 //
@@ -396,6 +397,11 @@ std::string Peer::connection(const std::string& verb, std::istringstream& rest) 
     }
     if (verb == "serve")
         return serve(rest);
+    if (verb == "deaf") {
+        ibv_qp_attr attr{};
+        attr.qp_state = IBV_QPS_ERR;
+        return result(ibv_modify_qp(id_->qp, &attr, IBV_QP_STATE));
+    }
     if (verb == "disconnect")
         return result(rdma_disconnect(id_));
     return "what?";

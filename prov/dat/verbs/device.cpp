@@ -56,6 +56,22 @@ std::string forbidden(int& error) {
     return {};
 }
 
+// librdmacm opens a device once for a process, and the kernel takes requests from nobody
+// but who has opened it: what a child of fork(2) finds open is of no use to it.
+bool is_the_parents() {
+    static const pid_t opener = getpid();
+    static std::atomic<bool> told{false};
+    if (opener == getpid()) {
+        return false;
+    }
+    if (!told.exchange(true)) {
+        DAT_WARN(core,
+                 "RDMA devices cannot be used in a child of the process that has opened them: "
+                 "it has to call execve(2)");
+    }
+    return true;
+}
+
 } // namespace
 
 std::size_t Device::request_data() const { return iwarp ? kIwarpData : kRequestFrame - kTrailer; }
@@ -94,7 +110,8 @@ void describe(ibv_context* context, std::uint8_t port, Device& device) {
 
 std::optional<Device> device_at(const SocketAddress& address) {
     int error = 0;
-    if (address.loopback() || first_device().empty() || !may_open(kManager, error)) {
+    if (address.loopback() || first_device().empty() || !may_open(kManager, error) ||
+        is_the_parents()) {
         return std::nullopt;
     }
     const std::unique_ptr<rdma_event_channel, void (*)(rdma_event_channel*)> channel(
