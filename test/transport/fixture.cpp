@@ -19,9 +19,11 @@ namespace dat::test {
 
 namespace {
 
-// Of the guest (test/vm/guest.sh), as are the devices below.
+// Of the guest, as are the devices below (test/vm: guest.sh, suite_programs.sh).
 constexpr Transport kSiw{"siw", false, AF_INET, "192.0.2.1", FI_PROGRESS_AUTO, true};
-constexpr Transport kPlain{"soft", false, AF_INET, "198.18.0.1", FI_PROGRESS_AUTO};
+constexpr Transport kPlain{"iwarp_ipv4", false, AF_INET, "127.0.0.1", FI_PROGRESS_AUTO};
+// rdma_cm connects from the interface that the other side's address is on.
+constexpr Transport kSiwOnLo{"siw", false, AF_INET, "198.18.0.1", FI_PROGRESS_AUTO, true};
 
 constexpr std::array kTransports{
     Transport{"iwarp_ipv4", false, AF_INET, "127.0.0.1", FI_PROGRESS_AUTO},
@@ -31,7 +33,7 @@ constexpr std::array kTransports{
     Transport{"rxe", false, AF_INET, "198.51.100.1", FI_PROGRESS_AUTO, true},
     kSiw,
     Transport{"soft_to_siw", false, AF_INET, kPlain.address, FI_PROGRESS_AUTO, false, &kSiw},
-    Transport{"siw_to_soft", false, AF_INET, kSiw.address, FI_PROGRESS_AUTO, true, &kPlain},
+    Transport{"siw_to_soft", false, AF_INET, kSiwOnLo.address, FI_PROGRESS_AUTO, true, &kPlain},
 };
 
 constexpr int kDeviceMode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
@@ -151,7 +153,8 @@ Info hints_for(const Transport& transport, const SideOptions& options) {
     return hints;
 }
 
-Side::Side(const Transport& transport, const SideOptions& options) : options_(options) {
+Side::Side(const Transport& transport, const SideOptions& options)
+    : options_(options), device_(transport.device) {
     const Info hints = hints_for(transport, options);
     fi_info* info = nullptr;
     DAT_MUST(fi_getinfo(kApi, transport.address, "0", FI_SOURCE, hints.get(), &info));
@@ -626,6 +629,10 @@ Endpoint establish(Endpoint& active, Side& passive_side,
     DAT_MUST(passive.accept());
     DAT_REQUIRE(wait_event(active.side(), FI_CONNECTED).fid == active.fid(), "another endpoint");
     DAT_REQUIRE(wait_event(passive_side, FI_CONNECTED).fid == passive.fid(), "another endpoint");
+    if (active.side().device() && !passive_side.device()) {
+        wait_op(active.write_confirmed(nullptr, 0, {}));
+        active.side().discount();
+    }
     return passive;
 }
 

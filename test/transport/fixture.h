@@ -208,6 +208,7 @@ class Side {
     fid_cq* cq() const { return cq_.get(); }
     fid_pep* pep() const { return pep_.get(); }
     const SideOptions& options() const { return options_; }
+    bool device() const { return device_; }
 
     // Listens on a port that the system picks.
     void listen();
@@ -229,6 +230,8 @@ class Side {
     std::deque<Event>& events() { return events_; }
     // Completions read so far.
     std::size_t completions() const { return completions_; }
+    // The last one was none of the test's.
+    void discount() { --completions_; }
     // Gets each completion first, with its context; true: it is no posted operation's.
     std::function<bool(void* context, const Op&)> intercept;
     // While true, waits leave this side alone.
@@ -239,6 +242,7 @@ class Side {
     bool note_error();
 
     SideOptions options_;
+    const bool device_;
     Info info_;
     Fid<fid_fabric> fabric_;
     Fid<fid_eq> eq_; // before the domain, which may be bound to it
@@ -381,7 +385,9 @@ void require_state(const Endpoint& endpoint, fi_dat_ep_state state);
 
 // ---- a connection --------------------------------------------------------
 
-// Connects `active` to the listener of `passive_side`; returns the other end.
+// Connects `active` to the listener of `passive_side`; returns the other end. Either side
+// may send first: an iWARP device that connected to the software domain, and promised it no
+// first frame, has written no bytes.
 // `prepare` gets it before it accepts.
 Endpoint establish(Endpoint& active, Side& passive_side,
                    const std::function<void(Endpoint&)>& prepare = {});

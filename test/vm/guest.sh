@@ -4,8 +4,7 @@
 # Runs in the guest: sets up the network that every suite finds, runs the suites that
 # are its arguments, and reports on the console, one line behind `##dat`.
 #
-#   init_net     lo, with an address that no device has ($plain); siw0 on s0 ($siw);
-#                rxe0 on r0 ($rxe)
+#   init_net     lo; siw0 on s0 ($siw); rxe0 on r0 ($rxe)
 #   soft         a network namespace without RDMA device: s1 ($soft), the other end
 #                of s0's wire
 #   init_net     where there is a second guest: rxe_wire on wire0 ($near), joined to the
@@ -17,7 +16,7 @@ set -u
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/wire.sh"
 out=/run/job # kept by run.sh --keep
-export siw=192.0.2.1 rxe=198.51.100.1 soft=192.0.2.2 plain=198.18.0.1
+export siw=192.0.2.1 rxe=198.51.100.1 soft=192.0.2.2
 
 ulimit -l unlimited -n 16384
 ulimit -c 0
@@ -26,7 +25,6 @@ say() { echo "##dat $*"; }
 
 set_up() {
     ip link set lo up
-    ip addr add $plain/32 dev lo
     echo guest >/proc/sys/kernel/hostname # mpirun wants a name
     # libfabric's verbs provider reads it whole whenever a program starts: seconds, here.
     mount --bind /dev/null /proc/kallsyms

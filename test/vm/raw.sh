@@ -188,9 +188,9 @@ few_of_each() {
 }
 
 # Runs a command, and has tshark read all that it sent there; there has to be every kind
-# of frame.
+# of frame. What is inside of messages is no RPC, though it may look to tshark as if it were.
 captured() { # namespace interface command...
-    local file=$pipes/session.pcap fields opcode bad capture
+    local file=$pipes/session.pcap opcode bad capture
     command -v tshark >/dev/null || { echo 'there is no tshark'; exit 77; }
     ip netns exec "$1" dumpcap -q -i "$2" -f tcp -w "$file" 2>"$pipes/dumpcap" &
     capture=$!
@@ -200,12 +200,14 @@ captured() { # namespace interface command...
     kill $capture
     wait $capture
     cp "$file" "/run/job/$suite.$current.pcap"
-    fields=$(tshark -r "$file" -Y iwarp_rdma -T fields -e iwarp_rdma.opcode 2>/dev/null | tr ',' '\n')
-    echo "$fields" | sort | uniq -c
+    tshark -n -r "$file" --disable-protocol rpcordma \
+        -Y 'iwarp_rdma || _ws.malformed || iwarp_mpa.bad_length' -T fields -e frame.number \
+        -e _ws.malformed -e iwarp_mpa.bad_length -e iwarp_rdma.opcode 2>/dev/null >"$pipes/frames"
+    cut -f 4 "$pipes/frames" | tr ',' '\n' | sort | uniq -c | tee "$pipes/opcodes"
     for opcode in 0 1 2 3; do # RDMA Write, Read Request, Read Response, Send
-        echo "$fields" | grep -qE "^(0x0*)?$opcode\$" || die "no frame of opcode $opcode"
+        grep -qE " (0x0*)?$opcode\$" "$pipes/opcodes" || die "no frame of opcode $opcode"
     done
-    bad=$(tshark -r "$file" -Y '_ws.malformed || iwarp_mpa.bad_length' 2>/dev/null)
+    bad=$(awk -F '\t' '$2 != "" || $3 != ""' "$pipes/frames")
     [ -z "$bad" ] || die "$bad"
 }
 

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #
 # The provider over the devices of the guest, by FI_DAT_TRANSPORT=verbs: what of
-# suite_verbs.sh is tried each time. The programs of test/transport run there with
-# DAT_TRANSPORT=rxe or siw; they are in suite_programs.sh.
+# suite_verbs.sh and suite_programs.sh is tried each time.
 . "$DAT_SRCDIR/test/vm/suite_verbs.sh"
+. "$DAT_SRCDIR/test/vm/suite_programs.sh"
 
 tests=(
     "60 rping_over_rxe__serves_rpings_client rping_server rxe"
@@ -13,6 +13,12 @@ tests=(
     "90 peer_killed_over_rxe__ends_once with on_device rxe then both_ways killed_there"
     "90 siw_taken_away__ends_its_connections with ours_on siw then removed siw0 type siw netdev s0"
     "90 address_that_is_silent_over_siw__blocks_nobody silent_peer siw s0"
+    "120 peer_that_answers_nothing__ends_with_retries_exhausted with on_device rxe then retries_exhausted"
+    "120 captured_session_between_verbs_on_siw__has_no_malformed_frame with siw_hosts_ours then captured other t1 both_ways few_of_each"
+    "120 fork_over_rxe program rxe forked"
+    "120 atomics_over_rxe program rxe transport_surface --filter atomic/of_devices*"
+    "120 windows_over_rxe program rxe transport_dat --filter dat_window/bound__*"
+    "120 shared_receives_over_siw program siw transport_surface --filter shared_receive/messages_of*"
     "60 ping_between_processes_over_rxe ping $rxe"
     "60 ping_between_processes_over_siw ping $siw"
 )

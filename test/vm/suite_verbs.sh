@@ -196,7 +196,7 @@ retries_exhausted() {
     expect b 'ok *' listen
     port=${answer#ok }
     join_again a 20 b 30 $b_at
-    sends
+    first_frame
 }
 
 # Asynchronous events of a's domain: 1 of the endpoint, 4 device gone, 5 port down.
