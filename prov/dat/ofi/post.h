@@ -35,6 +35,10 @@ template <class L> struct Linked {
                                                          Fill&& fill) {
         return soft::post_request<L>(endpoint, more, std::forward<Fill>(fill));
     }
+    template <class Fill>
+    [[gnu::always_inline]] static core::PostVerdict receive(soft::Endpoint& endpoint, Fill&& fill) {
+        return soft::post_receive<L>(endpoint, std::forward<Fill>(fill));
+    }
 };
 using OverIwarp = Linked<iwarp::Link>;
 using OverShm = Linked<shm::Link>;
@@ -247,7 +251,7 @@ template <class Path>
     }
     const soft::GateCaller in(ep.gate());
     const bool reported = ep.rx_reported(flags);
-    const core::PostVerdict verdict = soft::post_receive(
+    const core::PostVerdict verdict = Path::receive(
         ep.soft(), [&](soft::Receive & receive, std::uint64_t seq) __attribute__((always_inline)) {
             fill(receive, ep.soft().receive_aside(seq), iov, count, context, reported, multi);
             receive.completion_flags |= flags & FI_DAT_UNSIGNALLED;

@@ -148,17 +148,22 @@ void Domain::ask_reactor() {
         std::remove(hot_.begin(), hot_.begin() + hot_count_, nullptr) - hot_.begin());
     std::erase(awake_, nullptr);
     if (!awake_.empty()) {
-        constexpr std::chrono::microseconds kPeriod{20};
+        constexpr Clock::duration kPeriod = std::chrono::microseconds(20);
+        constexpr Clock::duration kLongest = std::chrono::milliseconds(1);
         // A program that looks so seldom need not keep its links awake.
         constexpr std::chrono::milliseconds kSeldom{1};
         const auto now = Clock::now();
         const auto since = now - std::exchange(asked_, now);
-        patience_ = since > kSeldom ? kReactorPeriod
-                                    : kPatience / static_cast<std::uint32_t>(awake_.size());
-        if (hot_count_ == 0 && now - reactor_ran_ < kPeriod) {
+        share_of_polls_ = kPatience / static_cast<std::uint32_t>(awake_.size());
+        patience_ = since > kSeldom ? kReactorPeriod : share_of_polls_;
+        if (hot_count_ == 0 && now < ask_at_) {
             return;
         }
-        reactor_ran_ = now;
+        const bool any = reactor_.run() > 0;
+        // In vain it takes a sixteenth of the time at most, however slow the kernel is.
+        const auto end = Clock::now();
+        ask_at_ = end + (any ? kPeriod : std::clamp(16 * (end - now), kPeriod, kLongest));
+        return;
     }
     reactor_.run();
 }
@@ -166,7 +171,7 @@ void Domain::ask_reactor() {
 void Domain::wake(MemoryLink& link) {
     if (awake_.empty()) { // how often the program looks is not known now
         asked_ = Clock::now();
-        patience_ = kPatience;
+        patience_ = share_of_polls_ = kPatience;
     }
     awake_.push_back(&link);
 }

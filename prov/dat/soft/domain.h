@@ -96,6 +96,8 @@ class Domain : private Pollable {
     // more of them there are.
     void let_sleep(MemoryLink& link);
     std::uint32_t patience() const { return patience_; }
+    // The same, where a link that sleeps saves its peer nothing.
+    std::uint32_t share_of_polls() const { return share_of_polls_; }
     // Somebody is about to sleep on wait_fd(): what is awake has to be woken from now on.
     // False: something is there, call progress() instead. Under the gate.
     bool rest();
@@ -167,8 +169,9 @@ class Domain : private Pollable {
 
     std::vector<MemoryLink*> awake_; // nullptr: struck out, while being walked over
     std::uint32_t patience_ = kPatience;
-    Clock::time_point reactor_ran_{};
-    Clock::time_point asked_{}; // ask_reactor() was called
+    std::uint32_t share_of_polls_ = kPatience;
+    Clock::time_point ask_at_{}; // the reactor; beside links that are awake
+    Clock::time_point asked_{};  // ask_reactor() was called
     std::array<Link*, kHotLinks> hot_{};
     std::size_t hot_count_ = 0;
     std::uint64_t rounds_ = 1;

@@ -262,8 +262,9 @@ class Endpoint : private Timer {
     // A receive is posted; `seq` is its slot's number. Fill receive(seq), then call
     // receive_filled(seq).
     core::PostVerdict begin_receive(std::uint64_t& seq) { return core_.post_receive(seq); }
-    void receive_filled(std::uint64_t seq, core::PostVerdict verdict) {
-        if (verdict == core::PostVerdict::flushed || starved_ ||
+    // `taken`: the link has it already.
+    void receive_filled(std::uint64_t seq, core::PostVerdict verdict, bool taken = false) {
+        if (verdict == core::PostVerdict::flushed || (starved_ && !taken) ||
             core_.receives().outstanding() > watermark_) [[unlikely]] {
             receive_posted(seq, verdict);
         }
@@ -324,6 +325,8 @@ class Endpoint : private Timer {
         }
         return shared_ && may_share();
     }
+    // That is the receive with this number, which was just posted.
+    bool matches_next(std::uint64_t seq) const { return match_next_ == seq; }
     // Takes it. Precondition: has_receive().
     std::uint64_t match_receive() {
         return match_next_ != core_.receives().next() ? match_next_++ : match_shared();
@@ -351,7 +354,7 @@ class Endpoint : private Timer {
                           std::uint8_t how = kPlain, std::uint64_t data = 0,
                           std::size_t overflow = 0);
     // The same for a plain message that is there.
-    void complete_message(std::uint64_t seq, std::size_t length) {
+    [[gnu::always_inline]] void complete_message(std::uint64_t seq, std::size_t length) {
         const Receive& done = receive(seq);
         if (done.multi || !core_.receives().succeed_first(seq)) [[unlikely]] {
             return complete_receive(seq, core::DtoStatus::success, length);

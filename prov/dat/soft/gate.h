@@ -49,6 +49,9 @@ class Gate {
     void outsider_enter();
     void outsider_leave();
 
+    // The application is in a call at this moment. From any thread.
+    bool is_occupied() const { return inside_.load(std::memory_order_relaxed); }
+
   private:
     void give_way();
 

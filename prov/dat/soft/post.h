@@ -15,7 +15,8 @@
 namespace dat::soft {
 
 // An L, unless the endpoint got a link of another kind since the caller took the table.
-template <class L> void transmit(Link& link, std::uint64_t seq, bool more) {
+template <class L>
+[[gnu::always_inline]] inline void transmit(Link& link, std::uint64_t seq, bool more) {
     if constexpr (!std::is_same_v<L, Link>) {
         if (link.kind() == L::kKind) [[likely]] {
             return static_cast<L&>(link).L::transmit(seq, more);
@@ -42,14 +43,24 @@ template <class L, class Fill>
     return verdict;
 }
 
-// Posts a receive; as above. The same for every link.
-template <class Fill>
+// A link that wants each receive at once, and took this one.
+template <class L> bool take_posted(Endpoint& endpoint, std::uint64_t seq) {
+    if constexpr (requires(L & link) { link.take_posted(seq); }) {
+        Link* const link = endpoint.link();
+        return link && link->kind() == L::kKind && static_cast<L*>(link)->take_posted(seq);
+    }
+    return false;
+}
+
+// Posts a receive; as above.
+template <class L = Link, class Fill>
 [[gnu::always_inline]] inline core::PostVerdict post_receive(Endpoint& endpoint, Fill&& fill) {
     std::uint64_t seq = 0;
     const core::PostVerdict verdict = endpoint.begin_receive(seq);
     if (verdict == core::PostVerdict::posted || verdict == core::PostVerdict::flushed) {
         std::forward<Fill>(fill)(endpoint.receive(seq), seq);
-        endpoint.receive_filled(seq, verdict);
+        const bool taken = verdict == core::PostVerdict::posted && take_posted<L>(endpoint, seq);
+        endpoint.receive_filled(seq, verdict, taken);
     }
     return verdict;
 }

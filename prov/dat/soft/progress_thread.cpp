@@ -44,9 +44,11 @@ bool ProgressThread::woken(std::chrono::milliseconds wait) {
            eventfd_read(wake_fd_, &count) == 0;
 }
 
+// A post may take longer than a tick, where the kernel does a device's work within it; who
+// posts many of them polls behind the last.
 bool ProgressThread::application_is_there() const {
     return domain_.sleepers_.load(std::memory_order_relaxed) > 0 ||
-           domain_.polls_.load(std::memory_order_relaxed) != seen_;
+           domain_.polls_.load(std::memory_order_relaxed) != seen_ || domain_.gate_.is_occupied();
 }
 
 void ProgressThread::run() {

@@ -39,7 +39,9 @@ int Domain::make_window(const void*, const void*, std::uint32_t, bool, std::uint
 void Memory::remove(ibv_mr*) {}
 void Windows::window_gone(std::uint32_t) {}
 
-void Link::transmit(std::uint64_t, bool) {}
+bool Link::transmit_plain(const soft::Request&, std::uint64_t) { return false; }
+void Link::transmit_any(std::uint64_t) {}
+bool Link::take_posted(std::uint64_t) { return false; }
 SocketAddress Link::local() const { return {}; }
 
 ConnRequest::~ConnRequest() = default;

@@ -119,17 +119,8 @@ void set_atomic(ibv_send_wr& wr, const soft::Request& request, const std::byte* 
 // What the only segment of an operation is named as.
 static const void* first_of(const void* const* names) { return names ? *names : nullptr; }
 
-// A message or write of one segment that is reported and asks for nothing else, and whose
-// memory is known if it has to be. False: it is none of these, and nothing happened.
-[[gnu::always_inline]] inline bool Link::transmit_plain(const soft::Request& request,
-                                                        std::uint64_t seq) {
-    if (request.op != OpCode::send && request.op != OpCode::write) [[unlikely]] {
-        return false;
-    }
-    if (request.iov_count != 1 || request.length == 0 || !request.signaled || request.fence ||
-        request.solicited || request.has_data) [[unlikely]] {
-        return false;
-    }
+// Of one that is_plain(). False: its memory is not known, as it has to be, and nothing happened.
+bool Link::transmit_plain(const soft::Request& request, std::uint64_t seq) {
     Ready& ready = *prepared_;
     unsigned flags = IBV_SEND_SIGNALED;
     if (request.length <= inline_size_) {
@@ -155,11 +146,8 @@ static const void* first_of(const void* const* names) { return names ? *names : 
     return true;
 }
 
-void Link::transmit(std::uint64_t seq, bool) {
+void Link::transmit_any(std::uint64_t seq) {
     const soft::Request& request = endpoint_.request(seq);
-    if (transmit_plain(request, seq)) [[likely]] {
-        return;
-    }
     const std::uint64_t wr_id = request_id(seq);
     ibv_sge segments[soft::kMaxIov];
     ibv_send_wr wr{};
@@ -300,6 +288,14 @@ void Link::post_failed(std::uint64_t seq, int error) {
     return ibv_post_recv(qp_, &ready.receive, &bad) == 0;
 }
 
+bool Link::take_posted(std::uint64_t seq) {
+    if (!endpoint_.matches_next(seq) || !post_plain(endpoint_.receive(seq), seq)) [[unlikely]] {
+        return false;
+    }
+    endpoint_.match_receive();
+    return true;
+}
+
 void Link::post_receives() {
     while (!over_ && !shared_ && endpoint_.has_receive()) {
         const std::uint64_t seq = endpoint_.match_receive();
@@ -387,7 +383,7 @@ static constexpr unsigned kMore = IBV_WC_WITH_IMM | IBV_WC_WITH_INV | IBV_WC_IP_
 
 void Link::poll() {
     if (!stirs()) {
-        if (!asleep_ && ++idle_polls_ > domain_.soft().patience()) {
+        if (!asleep_ && ++idle_polls_ > domain_.soft().share_of_polls()) {
             domain_.soft().let_sleep(*this);
         }
         return;

@@ -43,8 +43,17 @@ class Link final : public soft::MemoryLink, public CmSink, private soft::Timer {
     // The completion queue has something.
     void called();
 
+    // Gives the device a receive that was just posted; false: post_receives() has to.
+    bool take_posted(std::uint64_t seq);
+
     // soft::Link
-    void transmit(std::uint64_t seq, bool more) override;
+    // Inlined into a post, of which the compiler knows most of is_plain().
+    [[gnu::always_inline]] void transmit(std::uint64_t seq, bool) override {
+        const soft::Request& request = endpoint_.request(seq);
+        if (!is_plain(request) || !transmit_plain(request, seq)) [[unlikely]] {
+            transmit_any(seq);
+        }
+    }
     bool confirms_delivery() const override { return false; }
     bool dat_peer() const override { return domain_.device().immediate; }
     bool peer_serves_reads() const override { return reads_out() > 0; }
@@ -65,6 +74,13 @@ class Link final : public soft::MemoryLink, public CmSink, private soft::Timer {
     struct Batch;
     struct Ready;
 
+    // A message or write of one segment that is reported and asks for nothing else.
+    [[gnu::always_inline]] static bool is_plain(const soft::Request& request) {
+        return (request.op == soft::OpCode::send || request.op == soft::OpCode::write) &&
+               request.iov_count == 1 && request.length != 0 && request.signaled &&
+               !request.fence && !request.solicited && !request.has_data;
+    }
+
     void expired() override;
     bool take(const ibv_wc& wc);
     std::uint64_t receive_of(const ibv_wc& wc);
@@ -79,6 +95,7 @@ class Link final : public soft::MemoryLink, public CmSink, private soft::Timer {
     void post_bind(std::uint64_t seq);
     void finish_bind(std::uint64_t seq);
     bool transmit_plain(const soft::Request& request, std::uint64_t seq);
+    void transmit_any(std::uint64_t seq);
     bool post_any(std::uint64_t seq);
     bool post_plain(const soft::Receive& receive, std::uint64_t seq);
     void post_failed(std::uint64_t seq, int error);
