@@ -22,7 +22,7 @@ test=(clang-14 clang-format-14 dapl2-utils iproute2 libclang-rt-14-dev libcriter
     librapidcheck-dev mandoc procps)
 vm=(busybox-static cpio dapl2-utils gcc-12 ibverbs-providers iproute2 kmod libelf1 libssl3
     qemu-system-x86 rdma-core rdmacm-utils tshark xz-utils)
-bench=(ucx-utils valgrind)
+bench=(dapl2-utils perftest ucx-utils valgrind)
 
 usage() {
     echo "usage: ${0##*/} [--list] build|run|test|vm|bench ..." >&2

@@ -2,14 +2,23 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # Only if it is named.
 #
-# What test/bench measures over RDMA devices: instructions, which emulation counts as they are.
-# Each prints a table (run.sh --keep DIR keeps them); test/bench/README.md says what it is.
+# What test/bench measures over RDMA devices: instructions, which emulation counts as they are;
+# times, each beside what does the same, in turn; and those of uDAPL programs beside the genuine
+# library. Each prints a table (run.sh --keep DIR keeps them); test/bench/README.md says what it
+# is.
 
 tests=(
-    "900 instructions_over_rxe instructions $rxe"
-    "900 instructions_over_siw instructions $siw"
+    "900 instructions_over_rxe measure verbs_calls.sh $DAT_BUILDDIR $rxe"
+    "900 instructions_over_siw measure verbs_calls.sh $DAT_BUILDDIR $siw"
+    "300 times_polling_over_rxe measure verbs_times.sh $DAT_BUILDDIR $rxe polling"
+    "300 times_waiting_over_rxe measure verbs_times.sh $DAT_BUILDDIR $rxe waiting"
+    "300 times_polling_over_siw measure verbs_times.sh $DAT_BUILDDIR $siw polling"
+    "300 times_waiting_over_siw measure verbs_times.sh $DAT_BUILDDIR $siw waiting"
+    "600 udapl_over_rxe measure dapl_times.sh $DAT_BUILDDIR rxe0 r0 $rxe"
 )
 
-instructions() { # address
-    bash "$DAT_SRCDIR/test/bench/verbs_calls.sh" "$DAT_BUILDDIR" "$1"
+measure() { # script arguments...
+    local script=$1
+    shift
+    bash "$DAT_SRCDIR/test/bench/$script" "$@"
 }
