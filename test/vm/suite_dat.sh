@@ -3,8 +3,7 @@
 #
 # uDAPL programs over each device on this library: those of Debian's dapl2-utils,
 # unmodified, between themselves (test/shim/programs.sh; suite_dapl.sh has the genuine
-# library). And some of the states and clauses; suite_clauses.sh has all of them,
-# and ends over siw, where attempts at peers that are no device of the kind do not always end.
+# library). And some of the states and clauses; suite_clauses.sh has all of them.
 . "$DAT_SRCDIR/test/vm/suite_clauses.sh"
 
 tests=(
