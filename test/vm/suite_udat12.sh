@@ -5,7 +5,6 @@
 
 tests=(
     "150 samples_over_rxe samples rxe0 $rxe"
-    "150 samples_over_siw samples siw0 $siw"
 )
 
 samples() { # adapter address
