@@ -1,9 +1,11 @@
-# shellcheck shell=bash disable=SC2034
+# shellcheck shell=bash disable=SC2034,SC2086,SC2154
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # Only if it is named.
 #
 # The clauses and the states of the uDAPL libraries over each device, whole (test/shim); what
-# is not so there is in applicable.cpp and cells.tsv. suite_dat.sh has some of it.
+# is not so there is in applicable.cpp and cells.tsv. suite_dat.sh has some of it. And the
+# samples of uDAPL 1.2 over siw.
+. "$DAT_SRCDIR/test/vm/suite_udat12.sh"
 
 tests=(
     "100 ends_over_rxe over rxe ends"
@@ -14,6 +16,7 @@ tests=(
     "600 clauses_over_siw over siw shim_clauses"
     "600 clauses_of_1_2_over_rxe over rxe shim_clauses12"
     "600 clauses_of_1_2_over_siw over siw shim_clauses12"
+    "150 samples_of_1_2_over_siw samples siw0 $siw"
 )
 
 over() { # rxe|siw program [arguments]
