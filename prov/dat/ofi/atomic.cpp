@@ -114,18 +114,19 @@ template <class Path> ssize_t submit_atomic(fid_ep* ep, const Asked& asked) {
     const soft::AtomicOperands operands = operands_of(asked);
     const bool adds = asked.op == FI_SUM || asked.op == FI_ATOMIC_READ;
     const iovec result{asked.result, sizeof(std::uint64_t)};
-    Post post{adds ? soft::OpCode::fetch_add : soft::OpCode::compare_swap,
-              FI_ATOMIC | (asked.family == kBase ? FI_WRITE : FI_READ),
-              &result,
-              asked.family == kBase ? std::size_t{0} : std::size_t{1},
-              sizeof(std::uint64_t),
-              asked.context,
-              asked.flags,
-              asked.address,
-              asked.key,
-              asked.silent};
-    post.operands = &operands;
-    return submit<Path>(asked.call, ep, post);
+    return submit<Path>(
+        asked.call, ep,
+        {.op = adds ? soft::OpCode::fetch_add : soft::OpCode::compare_swap,
+         .completion_flags = FI_ATOMIC | (asked.family == kBase ? FI_WRITE : FI_READ),
+         .iov = &result,
+         .count = asked.family == kBase ? std::size_t{0} : std::size_t{1},
+         .length = sizeof(std::uint64_t),
+         .context = asked.context,
+         .flags = asked.flags,
+         .address = asked.address,
+         .key = asked.key,
+         .silent = asked.silent,
+         .operands = &operands});
 }
 
 // The calls over one Path.

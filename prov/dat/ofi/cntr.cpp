@@ -170,28 +170,11 @@ int close(fid_t f) {
     return 0;
 }
 
-int control(fid_t f, int command, void* arg) {
-    Counter& cntr = object_of<Counter, fid_cntr>(f);
-    switch (command) {
-    case FI_GETWAIT:
-        if (!cntr.waitable()) {
-            return -FI_ENODATA;
-        }
-        *static_cast<int*>(arg) = cntr.wait_fd();
-        return 0;
-    case FI_GETWAITOBJ:
-        *static_cast<fi_wait_obj*>(arg) = cntr.waitable() ? FI_WAIT_FD : FI_WAIT_NONE;
-        return 0;
-    default:
-        return -FI_ENOSYS;
-    }
-}
-
 fi_ops g_fid_ops = {
     .size = sizeof(fi_ops),
     .close = close,
     .bind = DAT_NOT_OFFERED(fi_ops, bind),
-    .control = control,
+    .control = control_wait<Counter, fid_cntr>,
     .ops_open = DAT_NOT_OFFERED(fi_ops, ops_open),
     .tostr = DAT_NOT_OFFERED(fi_ops, tostr),
     .ops_set = DAT_NOT_OFFERED(fi_ops, ops_set),

@@ -327,28 +327,11 @@ int close(fid_t f) {
     return 0;
 }
 
-int control(fid_t f, int command, void* arg) {
-    EventQueue& eq = object_of<EventQueue, fid_eq>(f);
-    switch (command) {
-    case FI_GETWAIT:
-        if (!eq.waitable()) {
-            return -FI_ENODATA;
-        }
-        *static_cast<int*>(arg) = eq.wait_fd();
-        return 0;
-    case FI_GETWAITOBJ:
-        *static_cast<fi_wait_obj*>(arg) = eq.waitable() ? FI_WAIT_FD : FI_WAIT_NONE;
-        return 0;
-    default:
-        return -FI_ENOSYS;
-    }
-}
-
 fi_ops g_fid_ops = {
     .size = sizeof(fi_ops),
     .close = close,
     .bind = DAT_NOT_OFFERED(fi_ops, bind),
-    .control = control,
+    .control = control_wait<EventQueue, fid_eq>,
     .ops_open = open_queue_ops,
     .tostr = DAT_NOT_OFFERED(fi_ops, tostr),
     .ops_set = DAT_NOT_OFFERED(fi_ops, ops_set),

@@ -6,6 +6,7 @@
 #define DAT_OFI_FID_H
 
 #include <rdma/fabric.h>
+#include <rdma/fi_eq.h>
 #include <rdma/fi_errno.h>
 
 #include <atomic>
@@ -33,6 +34,24 @@ int give_table(Table& table, const char* ours, const char* name, std::uint64_t f
     }
     *given = &table;
     return 0;
+}
+
+// fi_control() of an object that may be waited for: its wait object, and the kind of it.
+template <class Object, class Struct> int control_wait(struct fid* f, int command, void* arg) {
+    const Object& object = object_of<Object, Struct>(f);
+    switch (command) {
+    case FI_GETWAIT:
+        if (!object.waitable()) {
+            return -FI_ENODATA;
+        }
+        *static_cast<int*>(arg) = object.wait_fd();
+        return 0;
+    case FI_GETWAITOBJ:
+        *static_cast<fi_wait_obj*>(arg) = object.waitable() ? FI_WAIT_FD : FI_WAIT_NONE;
+        return 0;
+    default:
+        return -FI_ENOSYS;
+    }
 }
 
 // How many other objects stand on this one: it cannot be closed before them.

@@ -103,8 +103,14 @@ template <class Path> struct Messages {
                         void* context) {
         const iovec iov{const_cast<void*>(buf), len};
         const std::uint64_t flags = ep_of(ep).tx_flags();
-        Post post{soft::OpCode::send, kDone, &iov, 1, len, context, flags};
-        post.descriptors = &desc;
+        Post post{.op = soft::OpCode::send,
+                  .completion_flags = kDone,
+                  .iov = &iov,
+                  .count = 1,
+                  .length = len,
+                  .context = context,
+                  .flags = flags,
+                  .descriptors = &desc};
         if ((flags & ~kPlainFlags) == 0) [[likely]] {
             post.flags = flags & kPlainFlags; // the compiler sees what is left
             return submit_here<Path>("fi_send()", ep, post);
@@ -117,10 +123,15 @@ template <class Path> struct Messages {
         if (const int rc = check("fi_sendv()", count, 0, 0)) {
             return rc;
         }
-        Post post{soft::OpCode::send,  kDone, iov, count, total(iov, count), context,
-                  ep_of(ep).tx_flags()};
-        post.descriptors = desc;
-        return submit<Path>("fi_sendv()", ep, post);
+        return submit<Path>("fi_sendv()", ep,
+                            {.op = soft::OpCode::send,
+                             .completion_flags = kDone,
+                             .iov = iov,
+                             .count = count,
+                             .length = total(iov, count),
+                             .context = context,
+                             .flags = ep_of(ep).tx_flags(),
+                             .descriptors = desc});
     }
 
     static ssize_t sendmsg(fid_ep* ep, const fi_msg* msg, std::uint64_t flags) {
@@ -136,48 +147,58 @@ template <class Path> struct Messages {
         if (invalidate && !ep_of(ep).domain().offering().invalidates) {
             return refuse_flags("fi_sendmsg()", flags, ~std::uint64_t{FI_DAT_INVALIDATE});
         }
-        Post post{invalidate ? soft::OpCode::send_invalidate : soft::OpCode::send,
-                  kDone,
-                  msg->msg_iov,
-                  msg->iov_count,
-                  total(msg->msg_iov, msg->iov_count),
-                  msg->context,
-                  flags};
-        post.key = invalidate ? msg->data : 0;
-        post.data = data ? msg->data : 0;
-        post.descriptors = msg->desc;
-        return submit<Path>("fi_sendmsg()", ep, post);
+        return submit<Path>("fi_sendmsg()", ep,
+                            {.op = invalidate ? soft::OpCode::send_invalidate : soft::OpCode::send,
+                             .completion_flags = kDone,
+                             .iov = msg->msg_iov,
+                             .count = msg->iov_count,
+                             .length = total(msg->msg_iov, msg->iov_count),
+                             .context = msg->context,
+                             .flags = flags,
+                             .key = invalidate ? msg->data : 0,
+                             .data = data ? msg->data : 0,
+                             .descriptors = msg->desc});
     }
 
     static ssize_t senddata(fid_ep* ep, const void* buf, std::size_t len, void* desc,
                             std::uint64_t data, fi_addr_t, void* context) {
         const iovec iov{const_cast<void*>(buf), len};
-        Post post{soft::OpCode::send,
-                  kDone,
-                  &iov,
-                  1,
-                  len,
-                  context,
-                  ep_of(ep).tx_flags() | FI_REMOTE_CQ_DATA};
-        post.data = data;
-        post.descriptors = &desc;
-        return submit<Path>("fi_senddata()", ep, post);
+        return submit<Path>("fi_senddata()", ep,
+                            {.op = soft::OpCode::send,
+                             .completion_flags = kDone,
+                             .iov = &iov,
+                             .count = 1,
+                             .length = len,
+                             .context = context,
+                             .flags = ep_of(ep).tx_flags() | FI_REMOTE_CQ_DATA,
+                             .data = data,
+                             .descriptors = &desc});
     }
 
     static ssize_t injectdata(fid_ep* ep, const void* buf, std::size_t len, std::uint64_t data,
                               fi_addr_t) {
         const iovec iov{const_cast<void*>(buf), len};
-        Post post{soft::OpCode::send, kDone, &iov, 1, len, nullptr, FI_INJECT | FI_REMOTE_CQ_DATA};
-        post.silent = true;
-        post.data = data;
-        return submit<Path>("fi_injectdata()", ep, post);
+        return submit<Path>("fi_injectdata()", ep,
+                            {.op = soft::OpCode::send,
+                             .completion_flags = kDone,
+                             .iov = &iov,
+                             .count = 1,
+                             .length = len,
+                             .flags = FI_INJECT | FI_REMOTE_CQ_DATA,
+                             .silent = true,
+                             .data = data});
     }
 
     static ssize_t inject(fid_ep* ep, const void* buf, std::size_t len, fi_addr_t) {
         const iovec iov{const_cast<void*>(buf), len};
-        Post post{soft::OpCode::send, kDone, &iov, 1, len, nullptr, FI_INJECT};
-        post.silent = true;
-        return submit<Path>("fi_inject()", ep, post);
+        return submit<Path>("fi_inject()", ep,
+                            {.op = soft::OpCode::send,
+                             .completion_flags = kDone,
+                             .iov = &iov,
+                             .count = 1,
+                             .length = len,
+                             .flags = FI_INJECT,
+                             .silent = true});
     }
 
     static constexpr fi_ops_msg ops() {

@@ -53,7 +53,7 @@ struct Post {
     const iovec* iov;
     std::size_t count;
     std::size_t length; // of all segments
-    void* context;
+    void* context = nullptr;
     std::uint64_t flags;
     std::uint64_t address = 0;
     std::uint64_t key = 0;

@@ -34,10 +34,17 @@ template <class Path> struct Rma {
         if (const int rc = check(call, count, 0, 0)) {
             return rc;
         }
-        Post post{Op,      kDone<Op>, iov, count, total(iov, count), context, ep_of(ep).tx_flags(),
-                  address, key};
-        post.descriptors = desc;
-        return submit<Path>(call, ep, post);
+        return submit<Path>(call, ep,
+                            {.op = Op,
+                             .completion_flags = kDone<Op>,
+                             .iov = iov,
+                             .count = count,
+                             .length = total(iov, count),
+                             .context = context,
+                             .flags = ep_of(ep).tx_flags(),
+                             .address = address,
+                             .key = key,
+                             .descriptors = desc});
     }
 
     template <soft::OpCode Op>
@@ -52,12 +59,18 @@ template <class Path> struct Rma {
         if (const int rc = check_remote(call, msg, length)) {
             return rc;
         }
-        const std::uint64_t data = (flags & FI_REMOTE_CQ_DATA) != 0 ? msg.data : 0;
-        Post post{Op,          kDone<Op>, msg.msg_iov,         msg.iov_count,      length,
-                  msg.context, flags,     msg.rma_iov[0].addr, msg.rma_iov[0].key, false,
-                  data};
-        post.descriptors = msg.desc;
-        return submit<Path>(call, ep, post);
+        return submit<Path>(call, ep,
+                            {.op = Op,
+                             .completion_flags = kDone<Op>,
+                             .iov = msg.msg_iov,
+                             .count = msg.iov_count,
+                             .length = length,
+                             .context = msg.context,
+                             .flags = flags,
+                             .address = msg.rma_iov[0].addr,
+                             .key = msg.rma_iov[0].key,
+                             .data = (flags & FI_REMOTE_CQ_DATA) != 0 ? msg.data : 0,
+                             .descriptors = msg.desc});
     }
 
     static ssize_t read(fid_ep* ep, void* buf, std::size_t len, void* desc, fi_addr_t,
@@ -81,17 +94,17 @@ template <class Path> struct Rma {
         const iovec iov{const_cast<void*>(buf), len};
         const std::uint64_t flags = ep_of(ep).tx_flags();
         if ((flags & ~kPlainFlags) == 0) [[likely]] {
-            Post post{soft::OpCode::write,
-                      kDone<soft::OpCode::write>,
-                      &iov,
-                      1,
-                      len,
-                      context,
-                      flags & kPlainFlags,
-                      address,
-                      key};
-            post.descriptors = &desc;
-            return submit_here<Path>("fi_write()", ep, post);
+            return submit_here<Path>("fi_write()", ep,
+                                     {.op = soft::OpCode::write,
+                                      .completion_flags = kDone<soft::OpCode::write>,
+                                      .iov = &iov,
+                                      .count = 1,
+                                      .length = len,
+                                      .context = context,
+                                      .flags = flags & kPlainFlags,
+                                      .address = address,
+                                      .key = key,
+                                      .descriptors = &desc});
         }
         return vector<soft::OpCode::write>("fi_write()", ep, &iov, &desc, 1, address, key, context);
     }
@@ -110,35 +123,49 @@ template <class Path> struct Rma {
                           std::uint64_t address, std::uint64_t key) {
         const iovec iov{const_cast<void*>(buf), len};
         return submit<Path>("fi_inject_write()", ep,
-                            {soft::OpCode::write, kDone<soft::OpCode::write>, &iov, 1, len, nullptr,
-                             FI_INJECT, address, key, true});
+                            {.op = soft::OpCode::write,
+                             .completion_flags = kDone<soft::OpCode::write>,
+                             .iov = &iov,
+                             .count = 1,
+                             .length = len,
+                             .flags = FI_INJECT,
+                             .address = address,
+                             .key = key,
+                             .silent = true});
     }
 
     static ssize_t writedata(fid_ep* ep, const void* buf, std::size_t len, void* desc,
                              std::uint64_t data, fi_addr_t, std::uint64_t address,
                              std::uint64_t key, void* context) {
         const iovec iov{const_cast<void*>(buf), len};
-        Post post{soft::OpCode::write,
-                  kDone<soft::OpCode::write>,
-                  &iov,
-                  1,
-                  len,
-                  context,
-                  ep_of(ep).tx_flags() | FI_REMOTE_CQ_DATA,
-                  address,
-                  key,
-                  false,
-                  data};
-        post.descriptors = &desc;
-        return submit<Path>("fi_writedata()", ep, post);
+        return submit<Path>("fi_writedata()", ep,
+                            {.op = soft::OpCode::write,
+                             .completion_flags = kDone<soft::OpCode::write>,
+                             .iov = &iov,
+                             .count = 1,
+                             .length = len,
+                             .context = context,
+                             .flags = ep_of(ep).tx_flags() | FI_REMOTE_CQ_DATA,
+                             .address = address,
+                             .key = key,
+                             .data = data,
+                             .descriptors = &desc});
     }
 
     static ssize_t injectdata(fid_ep* ep, const void* buf, std::size_t len, std::uint64_t data,
                               fi_addr_t, std::uint64_t address, std::uint64_t key) {
         const iovec iov{const_cast<void*>(buf), len};
         return submit<Path>("fi_inject_writedata()", ep,
-                            {soft::OpCode::write, kDone<soft::OpCode::write>, &iov, 1, len, nullptr,
-                             FI_INJECT | FI_REMOTE_CQ_DATA, address, key, true, data});
+                            {.op = soft::OpCode::write,
+                             .completion_flags = kDone<soft::OpCode::write>,
+                             .iov = &iov,
+                             .count = 1,
+                             .length = len,
+                             .flags = FI_INJECT | FI_REMOTE_CQ_DATA,
+                             .address = address,
+                             .key = key,
+                             .silent = true,
+                             .data = data});
     }
 
     static constexpr fi_ops_rma ops() {
