@@ -3,9 +3,7 @@
 # Only if it is named.
 #
 # The clauses and the states of the uDAPL libraries over each device, whole (test/shim); what
-# is not so there is in applicable.cpp and cells.tsv. suite_dat.sh has some of it. And the
-# samples of uDAPL 1.2 over siw.
-. "$DAT_SRCDIR/test/vm/suite_udat12.sh"
+# is not so there is in applicable.cpp and cells.tsv. suite_dat.sh has some of it.
 
 tests=(
     "100 ends_over_rxe over rxe ends"
@@ -16,7 +14,6 @@ tests=(
     "600 clauses_over_siw over siw shim_clauses"
     "600 clauses_of_1_2_over_rxe over rxe shim_clauses12"
     "600 clauses_of_1_2_over_siw over siw shim_clauses12"
-    "150 samples_of_1_2_over_siw samples siw0 $siw"
 )
 
 over() { # rxe|siw program [arguments]

@@ -10,6 +10,9 @@ tests=(
     "60 rping_over_rxe__serves_rpings_client rping_server rxe"
     "60 rping_over_siw__is_served_by_rpings_server rping_client siw"
     "90 disconnect_by_verbs__ends_both with soft_to_verbs then both_ways disconnect_there"
+    "60 software_that_speaks_first_to_siw__is_heard with soft_to_verbs then speaks_first"
+    "60 verbs_that_speaks_first_over_siw__is_heard with ours_on siw then speaks_first"
+    "60 siw_that_looks_after_it_has_replied__is_told_again on_siw late_peer"
     "90 peer_killed_over_rxe__ends_once with on_device rxe then both_ways killed_there"
     "90 siw_taken_away__ends_its_connections with ours_on siw then removed siw0 type siw netdev s0"
     "90 address_that_is_silent_over_siw__blocks_nobody silent_peer siw s0"
@@ -22,6 +25,20 @@ tests=(
     "60 ping_between_processes_over_rxe ping $rxe"
     "60 ping_between_processes_over_siw ping $siw"
 )
+
+on_siw() { # program
+    FI_DAT_TRANSPORT=verbs "$vm/$1" $siw
+}
+
+# The side that is called sends first, and the other nothing.
+speaks_first() {
+    start_peers
+    join b 20 a 30 $a_at
+    expect b ok recv 1 1000
+    expect a ok send 1 1000
+    expect a 'results 1 0 0' finish
+    expect b 'results 1 0 0' finish
+}
 
 ping() { # address
     export FI_DAT_TRANSPORT=verbs

@@ -102,7 +102,7 @@ class Handshake final : public soft::Handshake,
 };
 
 int Handshake::open_link() {
-    auto link = std::make_unique<Link>(domain_, endpoint_, id_);
+    auto link = std::make_unique<Link>(domain_, endpoint_, id_, passive_);
     const int rc = link->open();
     link_ = std::move(link); // its id, from here on
     if (rc == 0) {

@@ -99,7 +99,7 @@ bool Link::failed(const ibv_wc& wc) {
         endpoint_.over(Stimulus::broken, Reason::dto_error, Parting::clean);
         return false;
     }
-    if (wc.wr_id == kMarker) {
+    if (wc.wr_id == kMarker || wc.wr_id == kReady) {
         endpoint_.over(Stimulus::broken, Reason::dto_error, Parting::clean);
         return false;
     }
@@ -172,7 +172,7 @@ void Link::watch_drain() {
 void Link::check_drained() {
     const bool all = done_ == endpoint_.core().requests().next();
     const bool by_answer = domain_.device().iwarp && reads_out() > 0;
-    if (over_ || marked_ || failing_) {
+    if (over_ || marked_ || failing_ || held_) {
         return;
     }
     if (confirmed_ || (all && !by_answer)) {
@@ -206,7 +206,7 @@ void Link::harvest() {
     while (stirs()) {
         while (taken_ < ready_) {
             const ibv_wc& wc = batch_->wc[taken_++];
-            if (wc.wr_id == kMarker) {
+            if (wc.wr_id == kMarker || wc.wr_id == kReady) {
                 continue;
             }
             if (wc.status == IBV_WC_SUCCESS) {
@@ -231,6 +231,7 @@ void Link::part(Parting how) {
     over_ = true;
     domain_.remove(*this);
     domain_.soft().handshakes().disarm(*this);
+    domain_.soft().handshakes().disarm(opening_);
     if (qp_) {
         const bool told = how == Parting::clean && started_ && rdma_disconnect(id_) == 0;
         if (!told) {

@@ -25,8 +25,8 @@ using core::Stimulus;
 using soft::OpCode;
 using soft::Parting;
 
-Link::Link(Domain& domain, soft::Endpoint& endpoint, rdma_cm_id* id)
-    : soft::MemoryLink(kKind), domain_(domain), endpoint_(endpoint), id_(id),
+Link::Link(Domain& domain, soft::Endpoint& endpoint, rdma_cm_id* id, bool passive)
+    : soft::MemoryLink(kKind), domain_(domain), endpoint_(endpoint), id_(id), passive_(passive),
       done_(endpoint.core().requests().next()),
       signal_period_(std::max<std::uint64_t>(endpoint.limits().requests / 4, 1)), loans_(domain),
       batch_(std::make_unique<Batch>()), prepared_(std::make_unique<Ready>()) {
@@ -35,7 +35,7 @@ Link::Link(Domain& domain, soft::Endpoint& endpoint, rdma_cm_id* id)
     prepared_->send.num_sge = prepared_->receive.num_sge = 1;
 }
 
-Link::~Link() { assert(over_ && !qp_ && !cq_ && !armed()); }
+Link::~Link() { assert(over_ && !qp_ && !cq_ && !armed() && !opening_.armed()); }
 
 int Link::open() {
     const soft::Endpoint::Limits limits = endpoint_.limits();
@@ -49,7 +49,7 @@ int Link::open() {
             return -EINVAL;
         }
     }
-    const std::uint32_t sends = limits.requests + 2; // markers
+    const std::uint32_t sends = limits.requests + 2; // kMarker, kReady
     // One connection may take all that are shared.
     const std::uint32_t receives = shared_ ? shared_->size() : limits.receives;
     cq_ = ibv_create_cq(domain_.context(), static_cast<int>(sends + receives + 1), this,
@@ -147,6 +147,9 @@ bool Link::transmit_plain(const soft::Request& request, std::uint64_t seq) {
 }
 
 void Link::transmit_any(std::uint64_t seq) {
+    if (held_) {
+        return; // release()
+    }
     const soft::Request& request = endpoint_.request(seq);
     const std::uint64_t wr_id = request_id(seq);
     ibv_sge segments[soft::kMaxIov];
@@ -342,6 +345,9 @@ void Link::start() {
         ibv_modify_qp(qp_, &attr, IBV_QP_MIN_RNR_TIMER);
     }
     post_receives();
+    if (!over_ && domain_.device().siw) {
+        open_siw();
+    }
     if (!over_) {
         rouse();
         domain_.soft().wake(*this);
@@ -405,6 +411,9 @@ void Link::poll() {
             return;
         }
     }
+    if (held_ && heard()) [[unlikely]] {
+        release();
+    }
     if (draining_) [[unlikely]] {
         check_drained();
     }
@@ -421,6 +430,8 @@ bool Link::take(const ibv_wc& wc) {
         finish_below(endpoint_.core().requests().next());
         marked_ = false;
         confirmed_ = true;
+    } else if (wc.wr_id == kReady) {
+        telling_ = false;
     } else {
         finish_below(seq_of(wc.wr_id) + 1);
     }

@@ -28,8 +28,8 @@ class Link final : public soft::MemoryLink, public CmSink, private soft::Timer {
   public:
     static constexpr soft::LinkKind kKind = soft::LinkKind::verbs;
 
-    // Takes the id.
-    Link(Domain& domain, soft::Endpoint& endpoint, rdma_cm_id* id);
+    // Takes the id. `passive`: of the side that accepts.
+    Link(Domain& domain, soft::Endpoint& endpoint, rdma_cm_id* id, bool passive);
     ~Link() override; // after part()
     // Makes the queues. 0 or -errno, logged.
     int open();
@@ -50,7 +50,7 @@ class Link final : public soft::MemoryLink, public CmSink, private soft::Timer {
     // Inlined into a post, of which the compiler knows most of is_plain().
     [[gnu::always_inline]] void transmit(std::uint64_t seq, bool) override {
         const soft::Request& request = endpoint_.request(seq);
-        if (!is_plain(request) || !transmit_plain(request, seq)) [[unlikely]] {
+        if (held_ || !is_plain(request) || !transmit_plain(request, seq)) [[unlikely]] {
             transmit_any(seq);
         }
     }
@@ -81,7 +81,19 @@ class Link final : public soft::MemoryLink, public CmSink, private soft::Timer {
                !request.fence && !request.solicited && !request.has_data;
     }
 
+    // What the first moments on siw need (opening.cpp).
+    struct Opening final : soft::Timer {
+        explicit Opening(Link& link) : link_(link) {}
+        void expired() override { link_.opening_expired(); }
+        Link& link_;
+    };
+
     void expired() override;
+    void open_siw();
+    void opening_expired();
+    void say_ready();
+    void release();
+    bool heard() const { return endpoint_.core().receives().first() != unheard_; }
     bool take(const ibv_wc& wc);
     std::uint64_t receive_of(const ibv_wc& wc);
     void received(const ibv_wc& wc);
@@ -106,6 +118,7 @@ class Link final : public soft::MemoryLink, public CmSink, private soft::Timer {
     Domain& domain_;
     soft::Endpoint& endpoint_;
     rdma_cm_id* id_;
+    const bool passive_;
     ibv_qp* qp_ = nullptr;
     ibv_cq* cq_ = nullptr;
     ibv_pd* pd_ = nullptr;
@@ -121,6 +134,11 @@ class Link final : public soft::MemoryLink, public CmSink, private soft::Timer {
     mutable int taken_ = 0;
     std::uint32_t binds_ = 0; // on their way
     std::uint32_t idle_polls_ = 0;
+    Opening opening_{*this};
+    std::uint64_t unheard_ = 0; // the receive that the peer's first message completes
+    int times_ready_ = 0;       // the peer was told that it may send
+    bool telling_ = false;      // and is being told
+    bool held_ = false;         // requests wait for the peer's first message
     bool asleep_ = true;
     bool started_ = false;
     bool over_ = false;

@@ -26,6 +26,7 @@ struct Link::Ready {
 
 // A work request is known by the number of its operation.
 inline constexpr std::uint64_t kMarker = UINT64_MAX - 1; // no operation: tells of those before it
+inline constexpr std::uint64_t kReady = UINT64_MAX - 3;  // none either: tells the peer something
 inline std::uint64_t request_id(std::uint64_t seq) { return seq << 1; }
 inline std::uint64_t receive_id(std::uint64_t seq) { return seq << 1 | 1; }
 inline bool is_receive(std::uint64_t wr_id) { return (wr_id & 1) != 0; }
