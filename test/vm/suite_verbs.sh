@@ -42,6 +42,7 @@ tests+=(
     "180 captured_session_between_verbs_on_siw__has_no_malformed_frame with siw_hosts_ours then captured other t1 both_ways few_of_each"
     "180 captured_session_between_verbs_and_raw_siw__has_no_malformed_frame with siw_hosts then captured other t1 both_ways few_of_each"
     "180 captured_session_between_software_and_verbs__has_no_malformed_frame with soft_to_verbs then captured soft s1 both_ways few_of_each"
+    "60 message_before_its_sender_confirms__makes_the_connection with on_device rxe then unconfirmed"
     "120 peer_that_answers_nothing__ends_with_retries_exhausted with on_device rxe then retries_exhausted"
     "60 little_memory_may_be_locked__is_said memlock"
     "60 no_permission_on_the_device__is_said no_permission"
@@ -174,6 +175,26 @@ rnr_exhausted() {
     expect a 'results 0 1 1' finish
     expect a 9 why # receiver not ready
     expect a ok quiet
+}
+
+# U-65. The confirmation never comes.
+unconfirmed() {
+    start_peers
+    expect a 'ok *' listen
+    port=${answer#ok }
+    expect b ok unconfirmed
+    expect b ok connect $a_at "$port" 20
+    expect a 'connreq *' event
+    expect a ok accept 30
+    expect a ok recv 2 1000
+    expect b 'replied *' event
+    expect a ok quiet
+    expect b ok recv 1 1000
+    expect b ok send 2 1000
+    expect a 'connected *' event
+    expect a ok send 1 1000
+    expect a 'results 3 0 0' finish
+    expect b 'results 3 0 0' finish
 }
 
 # Nobody answers: the device sends again as often as the other side has allowed when it

@@ -176,6 +176,9 @@ void Handshake::accept(bool gone) {
         return fail_later(Stimulus::handshake_failed,
                           gone ? Reason::peer_closed : Reason::resources);
     }
+    if (!domain_.device().iwarp) {
+        link_->await_first();
+    }
     rdma_conn_param param = parameters(kReplyFrame);
     if (rdma_accept(id_, &param) != 0) {
         DAT_INFO(ep_ctrl, "rdma_accept(): %s", std::strerror(errno));

@@ -40,6 +40,8 @@ class Link final : public soft::MemoryLink, public CmSink, private soft::Timer {
     std::uint8_t reads_out() const;
     // Gives the device the receives that the endpoint has.
     void post_receives();
+    // Accepted: what arrives says as much as the connection manager's word (U-65).
+    void await_first();
     // The completion queue has something.
     void called();
 
