@@ -96,7 +96,7 @@ std::uint8_t Link::reads_in() const {
 
 std::uint8_t Link::reads_out() const {
     return static_cast<std::uint8_t>(
-        std::min<std::uint32_t>(endpoint_.reads().out, domain_.device().reads_out));
+        std::min<std::uint32_t>({endpoint_.reads().out, domain_.device().reads_out, peer_reads_}));
 }
 
 // --- posting ---
