@@ -42,11 +42,13 @@ tests+=(
     "180 captured_session_between_verbs_on_siw__has_no_malformed_frame with siw_hosts_ours then captured other t1 both_ways few_of_each"
     "180 captured_session_between_verbs_and_raw_siw__has_no_malformed_frame with siw_hosts then captured other t1 both_ways few_of_each"
     "180 captured_session_between_software_and_verbs__has_no_malformed_frame with soft_to_verbs then captured soft s1 both_ways few_of_each"
+    "60 message_before_its_sender_confirms__makes_the_connection with on_device rxe then unconfirmed"
     "120 peer_that_answers_nothing__ends_with_retries_exhausted with on_device rxe then retries_exhausted"
     "60 little_memory_may_be_locked__is_said memlock"
     "60 no_permission_on_the_device__is_said no_permission"
     "60 port_down__is_told with ours_on siw then port_down"
     "90 siw_taken_away__ends_its_connections with ours_on siw then removed siw0 type siw netdev s0"
+    "90 siw_taken_away_in_mid_connect__ends_the_attempt with on_device siw then removed_while_connecting"
     "90 rxe_taken_away__ends_its_connections with ours_on rxe then removed rxe0 type rxe netdev r0"
 )
 
@@ -176,6 +178,26 @@ rnr_exhausted() {
     expect a ok quiet
 }
 
+# U-65. The confirmation never comes.
+unconfirmed() {
+    start_peers
+    expect a 'ok *' listen
+    port=${answer#ok }
+    expect b ok unconfirmed
+    expect b ok connect $a_at "$port" 20
+    expect a 'connreq *' event
+    expect a ok accept 30
+    expect a ok recv 2 1000
+    expect b 'replied *' event
+    expect a ok quiet
+    expect b ok recv 1 1000
+    expect b ok send 2 1000
+    expect a 'connected *' event
+    expect a ok send 1 1000
+    expect a 'results 3 0 0' finish
+    expect b 'results 3 0 0' finish
+}
+
 # Nobody answers: the device sends again as often as the other side has allowed when it
 # connected, and each time waits for the 2 s that the connection manager of RoCE chooses.
 retries_exhausted() {
@@ -211,6 +233,15 @@ port_down() {
     ip addr replace 2001:db8::1/64 dev s0 nodad
 }
 
+until_over() { # process that removes the device
+    local i
+    for i in $(seq 200); do
+        kill -0 "$1" 2>/dev/null || break
+        sleep 0.1
+    done
+    wait "$1" || die 'the device is still there'
+}
+
 # The kernel takes a device of these kinds away only when nobody has it open any more.
 removed() { # name of the device, and how it is made again
     local deletion i seen=
@@ -237,15 +268,37 @@ removed() { # name of the device, and how it is made again
         wait "${pid[$i]}" || die "$i did not close its objects"
         stop $i
     done
-    for i in $(seq 200); do
-        kill -0 $deletion 2>/dev/null || break
-        sleep 0.1
-    done
-    wait $deletion || die 'the device is still there'
+    until_over $deletion
     rdma link add "$@" || die 'the device cannot be made again'
     start_peers
     join b 20 a 30 $a_at
     first_frame
+}
+
+# The kernel holds the device for a connect until that is broken off: TCP has two minutes.
+removed_while_connecting() {
+    local deletion i seen='' silent=${siw%.*}.77
+    ip neigh replace $silent lladdr 02:00:00:00:00:77 dev s0
+    start a "${command_a[@]}"
+    expect a ok async
+    expect a ok connect $silent 7 10
+    until ss -Htn state syn-sent dst $silent | grep -q .; do sleep 0.1; done
+    rdma link delete siw0 &
+    deletion=$!
+    for i in 1 2 3; do
+        tell a event
+        listen_for a
+        seen+="$answer"$'\n'
+    done
+    seen=$(sort <<<"${seen%?}")
+    # FI_ECONNREFUSED, as each attempt that its own side cannot go on with
+    [ "$seen" = $'async 1\nasync 4\nerror 111 0' ] || die "the events were $seen"
+    expect a ok quiet
+    tell a quit
+    wait "${pid[a]}" || die 'it did not close its objects'
+    stop a
+    until_over $deletion
+    rdma link add siw0 type siw netdev s0 || die 'the device cannot be made again'
 }
 
 descriptors_of() { find "/proc/$1/fd" -mindepth 1 | wc -l; }

@@ -10,6 +10,8 @@
 //   connect HOST PORT N  ok           with N bytes of private data
 //   retries COUNT RNR    ok           how often either side of the connections to come
 //                                     tries again; 7 for RNR: without end
+//   unconfirmed          ok           the connections to come are made without a ready-to-use
+//                                     message; `event` says `replied N`, and they can send
 //   accept N             ok           the request that `event` has shown
 //   reject N             ok
 //   serve COUNT          ok           so many connections, each accepted, sent a message of
@@ -46,6 +48,7 @@
 #include <cstring>
 #include <iostream>
 #include <sstream>
+#include <utility>
 
 namespace dat::test {
 
@@ -90,6 +93,7 @@ class Peer {
     void take(const rdma_cm_event& event);
     void adopt(rdma_cm_id* id);
     void await(rdma_cm_event_type type);
+    void ready(ibv_qp_state state);
     void post_receive(Buffer& buffer);
     void post(Buffer& buffer, ibv_wr_opcode op, unsigned flags, Remote remote);
     Buffer& buffer(std::size_t size, bool filled);
@@ -106,6 +110,8 @@ class Peer {
     std::deque<Buffer> regions_;
     int retries_ = 7;
     int rnr_retries_ = 7;
+    bool unconfirmed_ = false;
+    ibv_qp* apart_ = nullptr; // the queue pair of a connection that librdmacm is not to confirm
 };
 
 std::string result(int value) { return value == 0 ? "ok" : "failed " + std::to_string(errno); }
@@ -116,6 +122,8 @@ Peer::Peer(const std::string& address) : address_(address), channel_(rdma_create
 }
 
 Peer::~Peer() {
+    if (apart_)
+        id_->qp = apart_;
     if (id_ && id_->qp)
         rdma_destroy_qp(id_);
     for (std::deque<Buffer>* list : {&buffers_, &regions_})
@@ -192,6 +200,12 @@ void Peer::take(const rdma_cm_event& event) {
     case RDMA_CM_EVENT_ESTABLISHED:
         events_.push_back(sized("connected ", event));
         break;
+    case RDMA_CM_EVENT_CONNECT_RESPONSE:
+        id_->qp = std::exchange(apart_, nullptr);
+        ready(IBV_QPS_RTR);
+        ready(IBV_QPS_RTS);
+        events_.push_back(sized("replied ", event));
+        break;
     case RDMA_CM_EVENT_REJECTED:
         events_.push_back(sized("rejected ", event));
         break;
@@ -205,6 +219,14 @@ void Peer::take(const rdma_cm_event& event) {
         events_.push_back("error " + std::to_string(event.event) + ' ' +
                           std::to_string(event.status));
     }
+}
+
+void Peer::ready(ibv_qp_state state) {
+    ibv_qp_attr attr{};
+    int mask = 0;
+    attr.qp_state = state;
+    MUST(rdma_init_qp_attr(id_, &attr, &mask));
+    MUST(ibv_modify_qp(id_->qp, &attr, mask));
 }
 
 void Peer::pump() {
@@ -372,6 +394,10 @@ std::string Peer::connection(const std::string& verb, std::istringstream& rest) 
         rest >> retries_ >> rnr_retries_;
         return "ok";
     }
+    if (verb == "unconfirmed") {
+        unconfirmed_ = true;
+        return "ok";
+    }
     if (verb == "connect") {
         rest >> host >> port >> size;
         rdma_addrinfo* there = resolve(host.c_str(), port.c_str(), false);
@@ -385,6 +411,10 @@ std::string Peer::connection(const std::string& verb, std::istringstream& rest) 
         adopt(id);
         const Bytes data = pattern(size);
         rdma_conn_param param = parameters(data);
+        if (unconfirmed_) { // librdmacm leaves the rest to whoever has the queue pair
+            apart_ = std::exchange(id_->qp, nullptr);
+            param.qp_num = apart_->qp_num;
+        }
         return result(rdma_connect(id_, &param));
     }
     if (verb == "accept" || verb == "reject") {

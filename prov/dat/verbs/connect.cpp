@@ -64,7 +64,8 @@ class Handshake final : public soft::Handshake,
     void happened(const CmEvent& event) override;
 
     void resolve(const SocketAddress& destination);
-    void accept(bool gone);
+    // `reads`: that the peer serves.
+    void accept(bool gone, std::uint8_t reads);
 
   private:
     void expired() override { fail(later_, later_reason_); }
@@ -171,10 +172,14 @@ void Handshake::connect_failed(int error) {
     fail(Stimulus::unreachable, Reason::unreachable);
 }
 
-void Handshake::accept(bool gone) {
+void Handshake::accept(bool gone, std::uint8_t reads) {
     if (gone || open_link() != 0) {
         return fail_later(Stimulus::handshake_failed,
                           gone ? Reason::peer_closed : Reason::resources);
+    }
+    if (!domain_.device().iwarp) {
+        link_->limit_reads(reads);
+        link_->await_first();
     }
     rdma_conn_param param = parameters(kReplyFrame);
     if (rdma_accept(id_, &param) != 0) {
@@ -192,6 +197,9 @@ void Handshake::established(const CmEvent& event) {
                       : domain_.device().iwarp ? frame
                                                : content_of(frame).data;
     std::unique_ptr<Link> link = std::move(link_);
+    if (!passive_ && !domain_.device().iwarp) {
+        link->limit_reads(event.reads);
+    }
     id_->context = static_cast<CmSink*>(link.get());
     id_ = nullptr;
     endpoint_.established(attempt_, passive_ ? Stimulus::handshake_done : Stimulus::peer_accepted,
@@ -302,7 +310,7 @@ int accept(Domain& domain, soft::Endpoint& endpoint, ConnRequest& request,
     auto handshake = std::make_unique<Handshake>(domain, endpoint, id, true, private_data);
     Handshake& begun = *handshake;
     endpoint.run(std::move(handshake));
-    begun.accept(gone);
+    begun.accept(gone, request.reads_);
     return 0;
 }
 

@@ -33,7 +33,7 @@ class ConnRequest {
     };
 
     ConnRequest(std::shared_ptr<Channel> channel, rdma_cm_id* id, std::unique_ptr<Pending> pending,
-                const Device& device, std::span<const std::byte> frame);
+                const Device& device, const CmEvent& event);
     ~ConnRequest();
     ConnRequest(const ConnRequest&) = delete;
     ConnRequest& operator=(const ConnRequest&) = delete;
@@ -56,6 +56,7 @@ class ConnRequest {
     rdma_cm_id* id_; // nullptr: settled
     std::unique_ptr<Pending> pending_;
     const Device device_;
+    const std::uint8_t reads_; // that the peer serves
     SocketAddress peer_;
     SocketAddress local_;
     std::vector<std::byte> private_data_;

@@ -34,7 +34,9 @@ class ConnectCall final : private soft::Pollable {
 
     // 0 or -errno: it is not made.
     int start();
-    // After an event of the id, which comes when the call is as good as over.
+    // After an event of the id, which comes when the call is as good as over: Linux holds the
+    // id's handler_mutex during rdma_connect(), so that even the device's removal waits. The
+    // domain's own id, which was bound before, is told of that first, and the attempt abandoned.
     void finish();
 
   private:

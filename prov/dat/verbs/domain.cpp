@@ -30,6 +30,7 @@ bool next_event(rdma_event_channel* channel, CmEvent& event, rdma_cm_id*& id) {
     id = raw->id;
     event.type = raw->event;
     event.status = raw->status;
+    event.reads = raw->param.conn.initiator_depth;
     event.size = raw->param.conn.private_data
                      ? std::min<std::size_t>(raw->param.conn.private_data_len, sizeof event.data)
                      : 0;

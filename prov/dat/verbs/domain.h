@@ -37,6 +37,7 @@ namespace dat::verbs {
 struct CmEvent {
     int type = 0; // rdma_cm_event_type
     int status = 0;
+    std::uint8_t reads = 0; // of a request or reply: RDMA reads that the peer serves at once
     std::size_t size = 0;
     std::byte data[256];
     std::span<const std::byte> private_data() const { return {data, size}; }

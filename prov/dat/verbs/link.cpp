@@ -96,7 +96,7 @@ std::uint8_t Link::reads_in() const {
 
 std::uint8_t Link::reads_out() const {
     return static_cast<std::uint8_t>(
-        std::min<std::uint32_t>(endpoint_.reads().out, domain_.device().reads_out));
+        std::min<std::uint32_t>({endpoint_.reads().out, domain_.device().reads_out, peer_reads_}));
 }
 
 // --- posting ---
@@ -355,8 +355,17 @@ void Link::start() {
     }
 }
 
+// The requester has sent something, so it is connected, whatever became of its confirmation.
+// A device tells of this as well (IBV_EVENT_COMM_EST), if it does, but where librdmacm reads it.
+void Link::await_first() { ibv_req_notify_cq(cq_, 0); }
+
 void Link::called() {
-    if (started_ && !over_ && asleep_) {
+    if (over_) {
+        return;
+    }
+    if (!started_) {
+        rdma_notify(id_, IBV_EVENT_COMM_EST); // refused if the connection is there by now
+    } else if (asleep_) {
         rouse();
         domain_.soft().wake(*this);
         poll();

@@ -38,8 +38,13 @@ class Link final : public soft::MemoryLink, public CmSink, private soft::Timer {
     // What a connect or accept says of RDMA reads; `of_peer`: what the peer asked for.
     std::uint8_t reads_in() const;
     std::uint8_t reads_out() const;
+    // RDR-1: the peer serves no more. Not of an iWARP peer: what it says is told to the side
+    // that connected as if it were this side's.
+    void limit_reads(std::uint8_t peer) { peer_reads_ = peer; }
     // Gives the device the receives that the endpoint has.
     void post_receives();
+    // Accepted: what arrives says as much as the connection manager's word (U-65).
+    void await_first();
     // The completion queue has something.
     void called();
 
@@ -123,6 +128,7 @@ class Link final : public soft::MemoryLink, public CmSink, private soft::Timer {
     ibv_cq* cq_ = nullptr;
     ibv_pd* pd_ = nullptr;
     std::uint32_t inline_size_ = 0;
+    std::uint8_t peer_reads_ = UINT8_MAX;
     std::uint64_t done_;           // requests before this one are finished
     std::uint64_t drained_at_ = 0; // done_ when that was last looked at
     std::uint64_t signal_period_;  // each so manieth request gives a completion in any case

@@ -38,9 +38,11 @@ void reject_with(rdma_cm_id* id, const Device& device, std::span<const std::byte
 
 ConnRequest::ConnRequest(std::shared_ptr<Channel> channel, rdma_cm_id* id,
                          std::unique_ptr<Pending> pending, const Device& device,
-                         std::span<const std::byte> frame)
+                         const CmEvent& event)
     : channel_(std::move(channel)), id_(id), pending_(std::move(pending)), device_(device),
-      peer_(address_of(rdma_get_peer_addr(id))), local_(address_of(rdma_get_local_addr(id))) {
+      reads_(event.reads), peer_(address_of(rdma_get_peer_addr(id))),
+      local_(address_of(rdma_get_local_addr(id))) {
+    const auto frame = event.private_data();
     const auto data = device.iwarp ? frame : content_of(frame).data;
     private_data_.assign(data.begin(), data.end());
 }
@@ -124,6 +126,7 @@ void Listener::progress() {
         rdma_cm_id* const id = event->id;
         if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
             CmEvent copy;
+            copy.reads = event->param.conn.initiator_depth;
             copy.size =
                 std::min<std::size_t>(event->param.conn.private_data_len,
                                       event->param.conn.private_data ? sizeof copy.data : 0);
@@ -154,8 +157,7 @@ void Listener::arrived(rdma_cm_id* id, const CmEvent& event) {
     try {
         auto pending = std::make_unique<ConnRequest::Pending>();
         ConnRequest::Pending* const told = pending.get();
-        request = std::make_unique<ConnRequest>(channel_, id, std::move(pending), device,
-                                                event.private_data());
+        request = std::make_unique<ConnRequest>(channel_, id, std::move(pending), device, event);
         id->context = told;
     } catch (const std::bad_alloc&) {
         DAT_WARN(ep_ctrl, "a connection request is refused: out of memory");
