@@ -21,6 +21,7 @@ for device in siw rxe; do
         "60 peer_killed_over_${device}__ends_once with on_device $device then both_ways killed_there"
         "60 process_killed_over_${device}__ends_peer with on_device $device then both_ways process_killed"
         "240 five_hundred_rounds_over_${device}__leave_nothing with on_device $device then rounds"
+        "60 queue_pair_over_${device}__is_there_before_its_one_connection with on_device $device then next_queue_pair"
     )
 done
 tests+=(
@@ -274,6 +275,21 @@ rounds() {
     echo "memory: $memory KiB, then $(memory_of "$process") KiB"
     [ "$(descriptors_of "$process")" -le "$descriptors" ] &&
         [ "$(memory_of "$process")" -le $((memory + 512)) ]
+}
+
+queue_pairs_of() { rdma resource show qp | sed -n "s/.* lqpn \([0-9]*\) .* pid $1 .*/\1/p"; }
+
+next_queue_pair() {
+    local process before after
+    start_peers
+    process=${pid[a]}
+    before=$(queue_pairs_of "$process")
+    expect b 'ok *' listen
+    port=${answer#ok }
+    some_rounds 1
+    after=$(queue_pairs_of "$process")
+    echo "queue pairs: $before, then $after"
+    [ -n "$before" ] && [ -n "$after" ] && [ "$before" != "$after" ]
 }
 
 # Runs the peer as another user. Its messages are in $pipes/messages.
