@@ -38,6 +38,7 @@ int Domain::make_window(const void*, const void*, std::uint32_t, bool, std::uint
     return -ENODEV;
 }
 void Memory::remove(ibv_mr*) {}
+void* Memory::name_of(const ibv_mr*) { return nullptr; }
 void Windows::window_gone(std::uint32_t) {}
 
 bool Link::transmit_plain(const soft::Request&, std::uint64_t) { return false; }
