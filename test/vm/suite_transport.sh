@@ -22,6 +22,7 @@ tests=(
     "120 atomics_over_rxe program rxe transport_surface --filter atomic/of_devices*"
     "120 windows_over_rxe program rxe transport_dat --filter dat_window/bound__*"
     "120 shared_receives_over_siw program siw transport_surface --filter shared_receive/messages_of*"
+    "60 queue_pair_over_rxe__is_there_before_its_connection with on_device rxe then next_queue_pair"
     "60 ping_between_processes_over_rxe ping $rxe"
     "60 ping_between_processes_over_siw ping $siw"
 )

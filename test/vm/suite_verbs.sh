@@ -21,6 +21,7 @@ for device in siw rxe; do
         "60 peer_killed_over_${device}__ends_once with on_device $device then both_ways killed_there"
         "60 process_killed_over_${device}__ends_peer with on_device $device then both_ways process_killed"
         "240 five_hundred_rounds_over_${device}__leave_nothing with on_device $device then rounds"
+        "60 queue_pair_over_${device}__is_there_before_its_connection with on_device $device then next_queue_pair"
     )
 done
 tests+=(
@@ -327,6 +328,19 @@ rounds() {
     echo "memory: $memory KiB, then $(memory_of "$process") KiB"
     [ "$(descriptors_of "$process")" -le "$descriptors" ] &&
         [ "$(memory_of "$process")" -le $((memory + 512)) ]
+}
+
+# An endpoint that was reset has the queue pair of its next connection, and no other.
+next_queue_pair() {
+    local i count
+    start_peers
+    expect b 'ok *' listen
+    port=${answer#ok }
+    for i in 1 2; do
+        some_rounds 1
+        count=$(rdma resource show qp | grep -c " pid ${pid[a]} ")
+        [ "$count" -eq 1 ] || die "after connection $i there are $count queue pairs"
+    done
 }
 
 # Runs the peer as another user. Its messages are in $pipes/messages.

@@ -14,6 +14,7 @@
 #include "soft/iwarp/link.h"
 #include "soft/shm/link.h"
 #include "verbs/link.h"
+#include "verbs/queues.h"
 
 #include <algorithm>
 #include <cstring>
@@ -88,7 +89,7 @@ int set_flags(Endpoint& ep, std::uint64_t flags) {
 int control(fid_t f, int command, void* arg) {
     switch (command) {
     case FI_ENABLE:
-        return endpoint_of(f).enable();
+        return no_throw([&] { return endpoint_of(f).enable(); });
     case FI_GETOPSFLAG:
         return get_flags(endpoint_of(f), *static_cast<std::uint64_t*>(arg));
     case FI_SETOPSFLAG:
@@ -394,7 +395,15 @@ int Endpoint::enable() {
     msg = &msg_ops_unconnected;
     rma = &rma_ops_unconnected;
     atomic = &atomic_ops_unconnected;
+    prepare();
     return 0;
+}
+
+// Under the gate.
+void Endpoint::prepare() {
+    if (domain_.device() && enabled_) {
+        verbs::prepare(*domain_.device(), soft_);
+    }
 }
 
 int Endpoint::hold(fid_t handle) {

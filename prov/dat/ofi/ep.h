@@ -115,6 +115,8 @@ class Endpoint final : public fid_ep, private soft::EndpointOwner {
     }
     // Holds the request whose handle is `handle`; 0 or -FI_EINVAL.
     int hold(fid_t handle);
+    // So that less has to be done while a connection is made.
+    void prepare();
     const char* source_unfit(const iwarp::SocketAddress& destination) const;
     int start_connect(const iwarp::SocketAddress& destination, std::span<const std::byte> data);
     int change(const fi_dat_ep_attr& attr, ZoneHandle zone);

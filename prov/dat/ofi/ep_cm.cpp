@@ -211,6 +211,7 @@ int Endpoint::reset() {
         log_refused("reset()", soft_.core().visible_state());
         return -FI_EOPBADSTATE;
     }
+    prepare();
     return 0;
 }
 

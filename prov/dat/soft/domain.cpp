@@ -87,8 +87,10 @@ void Domain::progress_as_outsider() {
 void Domain::progress_handshakes_as_outsider() {
     const GateOutsider inside(gate_);
     handshakes_.run();
-    if (unattended_.load(std::memory_order_relaxed) && !awake_.empty()) {
-        thread_->yield(); // as in polled_unattended(): a link that begins is awake
+    // As in polled_unattended(), for a link that begins is awake. What is put to rest here needs
+    // no look of the thread.
+    if (unattended_.load(std::memory_order_relaxed) && !rest()) {
+        thread_->yield();
     }
     bury();
 }

@@ -32,6 +32,7 @@ class Lingerer {
     virtual ~Lingerer() = default;
 };
 
+// What a kind of link keeps with a domain, or an endpoint.
 class Companion {
   public:
     virtual ~Companion() = default;

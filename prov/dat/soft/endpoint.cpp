@@ -42,7 +42,7 @@ Endpoint::Slots::Slots(std::size_t request_count, std::size_t receive_count, boo
     static_assert(sizeof(Receive) % alignof(Iov) == 0);
 }
 
-Endpoint::~Endpoint() { assert(!link_ && !handshake_ && !armed()); }
+Endpoint::~Endpoint() { assert(!link_ && !handshake_ && !prepared_ && !armed()); }
 
 bool Endpoint::begin_connect(std::optional<std::chrono::microseconds> timeout) {
     if (core_.call(Stimulus::connect).refused()) {
@@ -96,6 +96,7 @@ bool Endpoint::reset() {
 }
 
 void Endpoint::free() {
+    prepared_.reset();
     if (core_.state() == core::State::provider) { // EP-16: given back
         flush(core::Flush::recvs);
         return;

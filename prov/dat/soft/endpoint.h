@@ -25,6 +25,7 @@
 
 namespace dat::soft {
 
+class Companion;
 class Domain;
 class SharedReceives;
 
@@ -223,6 +224,11 @@ class Endpoint : private Timer {
         context_ = context;
     }
     SharedReceives* shared() const { return shared_; }
+    // What a kind of link has made for the next connection; nullptr: nothing. Gone with free().
+    std::unique_ptr<Companion>& prepared() { return prepared_; }
+    template <class Kind> std::unique_ptr<Kind> take_prepared() {
+        return std::unique_ptr<Kind>(static_cast<Kind*>(prepared_.release()));
+    }
     // What finished operations are counted by; nullptr: not at all.
     struct Counters {
         core::Counter* send = nullptr;
@@ -460,6 +466,7 @@ class Endpoint : private Timer {
     core::CompletionQueue* receive_cq_ = nullptr;
     std::unique_ptr<Handshake> handshake_;
     std::unique_ptr<Link> link_;
+    std::unique_ptr<Companion> prepared_;
     std::uint64_t match_next_ = 0; // the receive that the next message takes
     std::uint64_t zone_from_ = 0;  // receives before this one are of another zone
     Reads reads_;

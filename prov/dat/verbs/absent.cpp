@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "verbs/connect.h"
 #include "verbs/link.h"
+#include "verbs/queues.h"
 
 #include <cerrno>
 
@@ -37,12 +38,14 @@ int Domain::make_window(const void*, const void*, std::uint32_t, bool, std::uint
     return -ENODEV;
 }
 void Memory::remove(ibv_mr*) {}
+void* Memory::name_of(const ibv_mr*) { return nullptr; }
 void Windows::window_gone(std::uint32_t) {}
 
 bool Link::transmit_plain(const soft::Request&, std::uint64_t) { return false; }
 void Link::transmit_any(std::uint64_t) {}
 bool Link::take_posted(std::uint64_t) { return false; }
 SocketAddress Link::local() const { return {}; }
+void prepare(Domain&, soft::Endpoint&) {}
 
 ConnRequest::~ConnRequest() = default;
 bool ConnRequest::reject(std::span<const std::byte>) { return false; }

@@ -63,7 +63,7 @@ class Handshake final : public soft::Handshake,
     }
     void happened(const CmEvent& event) override;
 
-    void resolve(const SocketAddress& destination);
+    void resolve(const sockaddr* source, const SocketAddress& destination);
     // `reads`: that the peer serves.
     void accept(bool gone, std::uint8_t reads);
 
@@ -86,6 +86,7 @@ class Handshake final : public soft::Handshake,
     rdma_conn_param parameters(std::size_t frame);
     void request();
     void connect_failed(int error) override;
+    void answered(const CmEvent& event);
     void established(const CmEvent& event);
     void rejected(const CmEvent& event);
 
@@ -127,12 +128,15 @@ rdma_conn_param Handshake::parameters(std::size_t frame) {
     param.initiator_depth = link_->reads_out();
     param.retry_count = kRetries;
     param.rnr_retry_count = kRnrForEver;
+    param.qp_num = link_->number();
+    param.srq = endpoint_.shared() != nullptr;
     return param;
 }
 
-void Handshake::resolve(const SocketAddress& destination) {
-    if (rdma_resolve_addr(id_, nullptr, const_cast<sockaddr*>(destination.get()), kResolveMs) !=
-        0) {
+// `source`: nullptr: the id is bound.
+void Handshake::resolve(const sockaddr* source, const SocketAddress& destination) {
+    if (rdma_resolve_addr(id_, const_cast<sockaddr*>(source),
+                          const_cast<sockaddr*>(destination.get()), kResolveMs) != 0) {
         DAT_INFO(ep_ctrl, "%s: rdma_resolve_addr(): %s", destination.text().c_str(),
                  std::strerror(errno));
         fail_later(Stimulus::unreachable, Reason::unreachable);
@@ -182,13 +186,22 @@ void Handshake::accept(bool gone, std::uint8_t reads) {
         link_->await_first();
     }
     rdma_conn_param param = parameters(kReplyFrame);
-    if (rdma_accept(id_, &param) != 0) {
+    if (!link_->become_ready(&param) || rdma_accept(id_, &param) != 0) {
         DAT_INFO(ep_ctrl, "rdma_accept(): %s", std::strerror(errno));
         return fail_later(Stimulus::handshake_failed, Reason::peer_closed);
     }
     // U-65: the connection manager itself takes more than a minute to give up.
     fail_after(domain_.soft().settings().handshake_limit, Stimulus::handshake_failed,
                Reason::handshake_limit);
+}
+
+// The peer has accepted; over iWARP the kernel sees to the rest by itself.
+void Handshake::answered(const CmEvent& event) {
+    if (!link_->become_ready(nullptr) || rdma_establish(id_) != 0) {
+        DAT_INFO(ep_ctrl, "rdma_establish(): %s", std::strerror(errno));
+        return fail(Stimulus::refused, Reason::peer_closed);
+    }
+    established(event);
 }
 
 void Handshake::established(const CmEvent& event) {
@@ -245,6 +258,8 @@ void Handshake::happened(const CmEvent& event) {
         return;
     case RDMA_CM_EVENT_ROUTE_RESOLVED:
         return request();
+    case RDMA_CM_EVENT_CONNECT_RESPONSE:
+        return answered(event);
     case RDMA_CM_EVENT_ESTABLISHED:
         return established(event);
     case RDMA_CM_EVENT_REJECTED:
@@ -275,7 +290,8 @@ int connect(Domain& domain, soft::Endpoint& endpoint, const SocketAddress& desti
     if (rdma_create_id(domain.manager(), &id, nullptr, RDMA_PS_TCP) != 0) {
         return -errno;
     }
-    if (rdma_bind_addr(id, const_cast<sockaddr*>(source.get())) != 0) {
+    // Else resolving the address does it as well.
+    if (source.port() != 0 && rdma_bind_addr(id, const_cast<sockaddr*>(source.get())) != 0) {
         const int error = errno;
         rdma_destroy_id(id);
         return -error;
@@ -287,7 +303,7 @@ int connect(Domain& domain, soft::Endpoint& endpoint, const SocketAddress& desti
     auto handshake = std::make_unique<Handshake>(domain, endpoint, id, false, private_data);
     Handshake& begun = *handshake;
     endpoint.run(std::move(handshake));
-    begun.resolve(destination);
+    begun.resolve(source.port() == 0 ? source.get() : nullptr, destination);
     return 0;
 }
 

@@ -101,9 +101,10 @@ class Listener {
     void arrived(rdma_cm_id* id, const CmEvent& event);
 
     ListenerOwner& owner_;
-    std::mutex mutex_; // the two below
+    std::mutex mutex_; // those below, but for name_
     std::shared_ptr<Channel> channel_;
     rdma_cm_id* id_ = nullptr;
+    Device device_; // what id_ is bound to, if that is one
     SocketAddress name_;
 };
 

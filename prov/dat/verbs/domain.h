@@ -84,6 +84,7 @@ class Domain final : private soft::Pollable {
     const Device& device() const { return device_; }
     ibv_context* context() const { return context_; }
     rdma_event_channel* manager() const { return manager_; }
+    rdma_cm_id* anchor() const { return anchor_; }
     ibv_comp_channel* completions() const { return completions_; }
     Memory& memory() { return memory_; }
     Windows& windows() { return windows_; }

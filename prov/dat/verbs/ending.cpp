@@ -6,6 +6,7 @@
 #include "soft/domain.h"
 #include "verbs/link.h"
 #include "verbs/link_parts.h"
+#include "verbs/queues.h"
 #include "verbs/shared_queue.h"
 
 #include <cerrno>
@@ -233,25 +234,27 @@ void Link::part(Parting how) {
     domain_.soft().handshakes().disarm(*this);
     domain_.soft().handshakes().disarm(opening_);
     if (qp_) {
+        const bool iwarp = domain_.device().iwarp;
+        ibv_qp_attr failed{};
+        failed.qp_state = IBV_QPS_ERR;
+        if (!iwarp) {
+            ibv_modify_qp(qp_, &failed, IBV_QP_STATE);
+        }
         const bool told = how == Parting::clean && started_ && rdma_disconnect(id_) == 0;
-        if (!told) {
-            ibv_qp_attr attr{};
-            attr.qp_state = IBV_QPS_ERR;
-            ibv_modify_qp(qp_, &attr, IBV_QP_STATE);
+        if (iwarp && !told) { // else it would send no more
+            ibv_modify_qp(qp_, &failed, IBV_QP_STATE);
         }
         harvest();
         domain_.windows().link_ends(this, domain_.soft().regions());
         // From here on the device touches no memory of the program.
-        rdma_destroy_qp(id_);
+        id_->qp = nullptr;
+        queues_.reset();
         qp_ = nullptr;
-        if (told && !domain_.device().iwarp) {
+        cq_ = nullptr;
+        if (told && !iwarp) {
             domain_.soft().linger(std::make_unique<Goodbye>(domain_, id_));
             id_ = nullptr;
         }
-    }
-    if (cq_) {
-        ibv_destroy_cq(cq_);
-        cq_ = nullptr;
     }
     loans_.end_all();
     shared_.reset(); // the last one: what nobody has taken goes back

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "soft/domain.h"
 #include "verbs/link_parts.h"
+#include "verbs/queues.h"
 #include "verbs/shared_queue.h"
 
 #include <algorithm>
@@ -35,10 +36,9 @@ Link::Link(Domain& domain, soft::Endpoint& endpoint, rdma_cm_id* id, bool passiv
     prepared_->send.num_sge = prepared_->receive.num_sge = 1;
 }
 
-Link::~Link() { assert(over_ && !qp_ && !cq_ && !armed() && !opening_.armed()); }
+Link::~Link() { assert(over_ && !queues_ && !armed() && !opening_.armed()); }
 
 int Link::open() {
-    const soft::Endpoint::Limits limits = endpoint_.limits();
     pd_ = domain_.pd(endpoint_.zone());
     if (!pd_) {
         return log_failure("a connection: ibv_alloc_pd()", errno);
@@ -49,40 +49,32 @@ int Link::open() {
             return -EINVAL;
         }
     }
-    const std::uint32_t sends = limits.requests + 2; // kMarker, kReady
-    // One connection may take all that are shared.
-    const std::uint32_t receives = shared_ ? shared_->size() : limits.receives;
-    cq_ = ibv_create_cq(domain_.context(), static_cast<int>(sends + receives + 1), this,
-                        domain_.completions(), 0);
-    if (!cq_) {
-        return log_failure("a connection: ibv_create_cq()", errno);
-    }
-    ibv_qp_init_attr attr{};
-    attr.qp_context = this;
-    attr.send_cq = attr.recv_cq = cq_;
-    attr.qp_type = IBV_QPT_RC;
-    attr.cap.max_send_wr = sends;
+    Queues::Kind kind = Queues::kind_for(endpoint_, pd_, *id_);
     if (shared_) {
-        attr.srq = shared_->get();
-    } else {
-        attr.cap.max_recv_wr = limits.receives;
+        kind.shared = shared_.get();
+        kind.receives = shared_->size(); // one connection may take all that there are
     }
-    attr.cap.max_send_sge = attr.cap.max_recv_sge =
-        std::min<std::uint32_t>(domain_.device().segments, soft::kMaxIov);
-    attr.cap.max_inline_data = soft::kInjectSize;
-    int rc = rdma_create_qp(id_, pd_, &attr);
-    if (rc != 0 && errno == EINVAL) { // a device that has no inline data
-        attr.cap.max_inline_data = 0;
-        rc = rdma_create_qp(id_, pd_, &attr);
+    std::unique_ptr<Queues> made = endpoint_.take_prepared<Queues>();
+    queues_ = made && made->kind() == kind ? std::move(made) : Queues::make(domain_, kind, id_);
+    if (!queues_) {
+        return -EINVAL;
     }
-    if (rc != 0) {
-        return log_failure("a connection: rdma_create_qp()", errno);
+    qp_ = queues_->qp();
+    cq_ = queues_->cq();
+    cq_->cq_context = this;
+    inline_size_ = queues_->inline_size();
+    if (domain_.device().iwarp) {
+        id_->qp = qp_;
     }
-    qp_ = id_->qp;
-    inline_size_ = attr.cap.max_inline_data;
     domain_.add(*this);
     return 0;
 }
+
+bool Link::become_ready(const rdma_conn_param* answer) {
+    return domain_.device().iwarp || queues_->become_ready(id_, answer);
+}
+
+std::uint32_t Link::number() const { return qp_->qp_num; }
 
 SocketAddress Link::local() const {
     const sockaddr* address = rdma_get_local_addr(id_);
@@ -338,12 +330,6 @@ void Link::post_receives() {
 
 void Link::start() {
     started_ = true;
-    if (!domain_.device().iwarp) {
-        // The connection manager's is 655 ms: so long a sender would stand still.
-        ibv_qp_attr attr{};
-        attr.min_rnr_timer = kRnrTimer;
-        ibv_modify_qp(qp_, &attr, IBV_QP_MIN_RNR_TIMER);
-    }
     post_receives();
     if (!over_ && domain_.device().siw) {
         open_siw();

@@ -19,9 +19,11 @@
 struct ibv_cq;
 struct ibv_qp;
 struct ibv_wc;
+struct rdma_conn_param;
 
 namespace dat::verbs {
 
+class Queues;
 class SharedQueue;
 
 class Link final : public soft::MemoryLink, public CmSink, private soft::Timer {
@@ -31,9 +33,13 @@ class Link final : public soft::MemoryLink, public CmSink, private soft::Timer {
     // Takes the id. `passive`: of the side that accepts.
     Link(Domain& domain, soft::Endpoint& endpoint, rdma_cm_id* id, bool passive);
     ~Link() override; // after part()
-    // Makes the queues. 0 or -errno, logged.
+    // Takes the endpoint's queues, or makes some. 0 or -errno, logged.
     int open();
+    // The peer has accepted, which is not on iWARP, or this side is about to with `answer`; from
+    // here on the device receives. False: errno.
+    bool become_ready(const rdma_conn_param* answer);
     rdma_cm_id* id() const { return id_; }
+    std::uint32_t number() const; // of the queue pair
     SocketAddress local() const;
     // What a connect or accept says of RDMA reads; `of_peer`: what the peer asked for.
     std::uint8_t reads_in() const;
@@ -124,7 +130,8 @@ class Link final : public soft::MemoryLink, public CmSink, private soft::Timer {
     soft::Endpoint& endpoint_;
     rdma_cm_id* id_;
     const bool passive_;
-    ibv_qp* qp_ = nullptr;
+    std::unique_ptr<Queues> queues_;
+    ibv_qp* qp_ = nullptr; // these two: of queues_
     ibv_cq* cq_ = nullptr;
     ibv_pd* pd_ = nullptr;
     std::uint32_t inline_size_ = 0;
@@ -135,8 +142,8 @@ class Link final : public soft::MemoryLink, public CmSink, private soft::Timer {
     Loans loans_;
     std::shared_ptr<SharedQueue> shared_; // receives come from there; nullptr: the endpoint's own
     std::unique_ptr<Batch> batch_;
-    std::unique_ptr<Ready> prepared_;
-    mutable int ready_ = 0; // of batch_
+    std::unique_ptr<Ready> prepared_; // work requests
+    mutable int ready_ = 0;           // of batch_
     mutable int taken_ = 0;
     std::uint32_t binds_ = 0; // on their way
     std::uint32_t idle_polls_ = 0;

@@ -32,8 +32,6 @@ inline std::uint64_t receive_id(std::uint64_t seq) { return seq << 1 | 1; }
 inline bool is_receive(std::uint64_t wr_id) { return (wr_id & 1) != 0; }
 inline std::uint64_t seq_of(std::uint64_t wr_id) { return wr_id >> 1; }
 
-inline constexpr std::uint8_t kRnrTimer = 12; // 0.64 ms (IBA table 45)
-
 // The oldest request that is not finished is a success.
 [[gnu::always_inline]] inline void Link::finish_first() {
     loans_.end(request_id(done_));

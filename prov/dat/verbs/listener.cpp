@@ -95,6 +95,9 @@ int Listener::bind(const SocketAddress& address) {
     if (id_) {
         rdma_destroy_id(id_);
     }
+    if (id->verbs) {
+        describe(id->verbs, id->port_num, device_);
+    }
     channel_ = std::move(channel);
     id_ = id;
     name_ = address;
@@ -151,8 +154,12 @@ void Listener::progress() {
 }
 
 void Listener::arrived(rdma_cm_id* id, const CmEvent& event) {
-    Device device;
-    describe(id->verbs, id->port_num, device);
+    Device other;
+    const bool known = id_ && id->verbs == id_->verbs && id->port_num == id_->port_num;
+    if (!known) {
+        describe(id->verbs, id->port_num, other);
+    }
+    const Device& device = known ? device_ : other;
     std::unique_ptr<ConnRequest> request;
     try {
         auto pending = std::make_unique<ConnRequest::Pending>();

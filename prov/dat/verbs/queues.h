@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// The queue pair of one connection, with a completion queue of its own, and how it is brought to
+// where a connection wants it. They take the device some time to make, so those of an endpoint's
+// next connection are made before it, and kept with the endpoint. Under the domain's gate.
+// May include: verbs, soft.
+#ifndef DAT_VERBS_QUEUES_H
+#define DAT_VERBS_QUEUES_H
+
+#include "soft/domain.h"
+#include "soft/endpoint.h"
+#include "verbs/domain.h"
+
+#include <cstdint>
+#include <memory>
+
+struct ibv_cq;
+struct ibv_qp;
+struct rdma_conn_param;
+
+namespace dat::verbs {
+
+class SharedQueue;
+
+class Queues final : public soft::Companion {
+  public:
+    // What they are made for.
+    struct Kind {
+        ibv_pd* pd = nullptr;
+        SharedQueue* shared = nullptr; // where receives come from; nullptr: the queue pair's own
+        std::uint32_t requests = 0;
+        std::uint32_t receives = 0;
+        std::uint8_t port = 0;
+        std::uint16_t pkey = 0; // the partition, on InfiniBand
+        bool operator==(const Kind&) const = default;
+    };
+    // For an endpoint without shared receives, by an id that is bound to an address.
+    static Kind kind_for(const soft::Endpoint& endpoint, ibv_pd* pd, const rdma_cm_id& id);
+    // The queue pair takes receives from then on (INIT). nullptr: errno, which is logged.
+    static std::unique_ptr<Queues> make(Domain& domain, const Kind& kind, rdma_cm_id* id);
+    ~Queues() override;
+    Queues(const Queues&) = delete;
+    Queues& operator=(const Queues&) = delete;
+
+    const Kind& kind() const { return kind_; }
+    ibv_qp* qp() const { return qp_; }
+    ibv_cq* cq() const { return cq_; }
+    std::uint32_t inline_size() const { return inline_size_; }
+    // The connection of the id is there, on this side. `answer`: what this side is about to
+    // accept it with; nullptr: the peer has, which the kernel knows. Not on iWARP, where the
+    // kernel does it. False: errno.
+    bool become_ready(rdma_cm_id* id, const rdma_conn_param* answer);
+
+  private:
+    explicit Queues(const Kind& kind) : kind_(kind) {}
+    int open(Domain& domain, rdma_cm_id* id);
+
+    const Kind kind_;
+    ibv_cq* cq_ = nullptr;
+    ibv_qp* qp_ = nullptr;
+    std::uint32_t inline_size_ = 0;
+};
+
+// Makes the queues that the endpoint's next connection takes. Where that cannot be done now the
+// connection tries it again, and fails if need be.
+void prepare(Domain& domain, soft::Endpoint& endpoint);
+
+} // namespace dat::verbs
+
+#endif
