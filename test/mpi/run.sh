@@ -13,6 +13,7 @@
 # DAT_MPI_DYING    number of processes where one dies (4)
 # DAT_MPI_LINKS    "shm tcp"; verbs: the RDMA device of the interface in FI_DAT_IFACE
 # DAT_MPI_MOST     bytes of the largest message (16 MiB)
+# DAT_MPI_IWARP    1: without what cannot be over iWARP devices (fabtests-config/README.md)
 # DAT_MPI_LIMIT_S  seconds after which a run of mpirun counts as hung (240)
 #
 # Prints a line for each check, `ok ...` or `FAIL ...`. Exit status 0 if all was right.
@@ -22,6 +23,8 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/../../util/common.sh"
 limit=${DAT_MPI_LIMIT_S:-240}
 most=${DAT_MPI_MOST:-16777216}
+device=()
+[ -z "${DAT_MPI_IWARP:-}" ] || device=(iwarp)
 
 if [ -n "${1:-}" ]; then
     FI_PROVIDER_PATH=$1/lib/libfabric
@@ -94,7 +97,7 @@ took_dat() { # ranks link
 
 everything() { # ranks link
     local line good=0
-    mpi "$1" everything "$most"
+    mpi "$1" everything "$most" "${device[@]}"
     while read -r line; do
         good=1
         verdict "$1 processes, $2: ${line#*: }" "$([[ $line == right:* ]] && echo 0 || echo 1)"

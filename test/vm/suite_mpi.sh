@@ -5,7 +5,10 @@
 
 tests=(
     "150 two_processes_over_rxe__compute_right open_mpi r0"
+    "150 two_processes_over_siw__compute_right over_iwarp s0"
 )
+
+over_iwarp() { DAT_MPI_IWARP=1 open_mpi "$@"; }
 
 # A message of rxe has 8 MiB at most, and Open MPI splits none.
 open_mpi() { # interface

@@ -105,7 +105,8 @@ bool Link::failed(const ibv_wc& wc) {
         return false;
     }
     const std::uint64_t seq = seq_of(wc.wr_id);
-    finish_below(seq);
+    const bool late = domain_.device().siw && endpoint_.request(seq).op != soft::OpCode::read;
+    finish_below(seq, late ? Reads::unanswered : Reads::answered);
     loans_.end(wc.wr_id);
     const Reason reason =
         status == DtoStatus::receiver_not_ready ? Reason::rnr_timeout : Reason::dto_error;
@@ -214,7 +215,7 @@ void Link::harvest() {
                 if (is_receive(wc.wr_id)) {
                     received(wc);
                 } else if (!flushed) {
-                    finish_below(seq_of(wc.wr_id) + 1);
+                    succeeded(seq_of(wc.wr_id));
                 }
             } else if (is_receive(wc.wr_id)) {
                 if (shared_) { // part of a message is in it
@@ -222,7 +223,7 @@ void Link::harvest() {
                 }
             } else if (!flushed) {
                 flushed = true;
-                finish_below(seq_of(wc.wr_id));
+                finish_below(seq_of(wc.wr_id), Reads::answered);
             }
         }
     }

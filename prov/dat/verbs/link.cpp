@@ -149,7 +149,7 @@ void Link::transmit_any(std::uint64_t seq) {
     ibv_send_wr* bad = nullptr;
     wr.wr_id = wr_id;
     wr.sg_list = segments;
-    if (request.signaled || seq % signal_period_ == 0) {
+    if (request.signaled || seq % signal_period_ == 0 || answered_late(request)) {
         wr.send_flags = IBV_SEND_SIGNALED;
     }
     // DTO-24. siw refuses it on a read, which needs none there: reads are answered in the
@@ -395,6 +395,9 @@ void Link::poll() {
         if (wc.status == IBV_WC_SUCCESS && wc.wr_id == request_id(done_) && binds_ == 0)
             [[likely]] {
             finish_first();
+            if (done_ < sent_) [[unlikely]] {
+                finish_below(sent_, Reads::unanswered);
+            }
         } else if (wc.status == IBV_WC_SUCCESS && is_receive(wc.wr_id) && !shared_ &&
                    (wc.wc_flags & kMore) == 0) [[likely]] {
             loans_.end(wc.wr_id);
@@ -422,21 +425,41 @@ bool Link::take(const ibv_wc& wc) {
     if (is_receive(wc.wr_id)) {
         received(wc);
     } else if (wc.wr_id == kMarker) {
-        finish_below(endpoint_.core().requests().next());
+        finish_below(endpoint_.core().requests().next(), Reads::answered);
         marked_ = false;
         confirmed_ = true;
     } else if (wc.wr_id == kReady) {
         telling_ = false;
     } else {
-        finish_below(seq_of(wc.wr_id) + 1);
+        succeeded(seq_of(wc.wr_id));
     }
     return !over_;
 }
 
 // A request gives no completion of its own where none is asked for: the next that does
-// stands for those before it, since they complete in order.
-void Link::finish_below(std::uint64_t seq) {
+// stands for those before it, since they complete in order. But siw tells of a message or a write
+// as it goes out, also where a read before it has not been answered.
+void Link::succeeded(std::uint64_t seq) {
+    if (seq < done_) {
+        return;
+    }
+    if (!domain_.device().siw) {
+        return finish_below(seq + 1, Reads::answered);
+    }
+    if (endpoint_.request(seq).op == OpCode::read) { // those before it have been told of
+        finish_below(seq + 1, Reads::answered);
+    } else {
+        sent_ = std::max(sent_, seq + 1);
+    }
+    finish_below(sent_, Reads::unanswered);
+}
+
+// The requests before that one; with `unanswered` the first read ends it.
+void Link::finish_below(std::uint64_t seq, Reads reads) {
     while (done_ < seq) {
+        if (reads == Reads::unanswered && endpoint_.request(done_).op == OpCode::read) {
+            return;
+        }
         if (binds_ > 0 && endpoint_.request(done_).op == OpCode::bind) [[unlikely]] {
             loans_.end(request_id(done_));
             finish_bind(done_++);

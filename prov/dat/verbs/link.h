@@ -111,7 +111,14 @@ class Link final : public soft::MemoryLink, public CmSink, private soft::Timer {
     bool invalidated(const ibv_wc& wc) const;
     bool failed(const ibv_wc& wc);
     void finish_first();
-    void finish_below(std::uint64_t seq);
+    // What is known of the reads among some requests.
+    enum class Reads : std::uint8_t { answered, unanswered };
+    void succeeded(std::uint64_t seq);
+    void finish_below(std::uint64_t seq, Reads reads);
+    // A later request that completes says nothing of it, so it has to complete itself.
+    bool answered_late(const soft::Request& request) const {
+        return request.op == soft::OpCode::read && domain_.device().siw;
+    }
     void watch_drain();
     void check_drained();
     void post_marker();
@@ -137,6 +144,7 @@ class Link final : public soft::MemoryLink, public CmSink, private soft::Timer {
     std::uint32_t inline_size_ = 0;
     std::uint8_t peer_reads_ = UINT8_MAX;
     std::uint64_t done_;           // requests before this one are finished
+    std::uint64_t sent_ = 0;       // on siw: requests before this one are, but for reads
     std::uint64_t drained_at_ = 0; // done_ when that was last looked at
     std::uint64_t signal_period_;  // each so manieth request gives a completion in any case
     Loans loans_;
