@@ -254,6 +254,19 @@ TRANSPORT_TEST(multi_receive, in_several_segments__is_refused) {
         -FI_EINVAL);
 }
 
+TRANSPORT_TEST(receive_of_a_device, that_would_serve_several_messages__is_refused) {
+    only_dat();
+    Pair pair(transport);
+    if (!pair.near.device())
+        cr_skip_test("the software domain offers it");
+    Bytes in(10);
+    const iovec iov{in.data(), in.size()};
+    const fi_msg msg{&iov, nullptr, 1, FI_ADDR_UNSPEC, nullptr, 0};
+    cr_assert_eq(fi_recvmsg(pair.active.get(), &msg, FI_MULTI_RECV), -FI_EBADFLAGS);
+    std::uint64_t flags = FI_RECV | FI_MULTI_RECV;
+    cr_assert_eq(fi_control(pair.active.fid(), FI_SETOPSFLAG, &flags), -FI_EINVAL);
+}
+
 // fi_cancel(3): it completes once, and those before and behind it as ever.
 TRANSPORT_TEST(cancelled_receive, in_the_middle__leaves_the_others) {
     only_dat();

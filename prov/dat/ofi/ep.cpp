@@ -67,7 +67,8 @@ int get_flags(const Endpoint& ep, std::uint64_t& flags) {
 int set_flags(Endpoint& ep, std::uint64_t flags) {
     const bool tx = (flags & FI_TRANSMIT) != 0;
     const std::uint64_t wanted = flags & ~(FI_TRANSMIT | FI_RECV);
-    const std::uint64_t offered = tx ? kTxOpFlags : kRxOpFlags;
+    const Offering& offering = ep.domain().offering();
+    const std::uint64_t offered = tx ? offering.tx_op_flags : offering.rx_op_flags;
     if (tx == ((flags & FI_RECV) != 0) || (wanted & ~offered) != 0) {
         DAT_WARN(ep_ctrl,
                  "fi_control(FI_SETOPSFLAG) = 0x%llx: either FI_TRANSMIT or FI_RECV, and "

@@ -118,13 +118,9 @@ bool check_tx(const fi_tx_attr& tx, const Offering& o, Comparison& c) {
            c.at_most("tx_attr->rma_iov_limit", tx.rma_iov_limit, 1);
 }
 
-std::uint64_t rx_op_flags(const Offering& o) {
-    return (o.caps & FI_MULTI_RECV) != 0 ? kRxOpFlags : kRxOpFlags & ~FI_MULTI_RECV;
-}
-
 bool check_rx(const fi_rx_attr& rx, const Offering& o, Comparison& c) {
     return c.within("rx_attr->caps", rx.caps, o.caps, FI_TYPE_CAPS) &&
-           c.within("rx_attr->op_flags", rx.op_flags, rx_op_flags(o), FI_TYPE_OP_FLAGS) &&
+           c.within("rx_attr->op_flags", rx.op_flags, o.rx_op_flags, FI_TYPE_OP_FLAGS) &&
            c.within("rx_attr->msg_order", rx.msg_order, kMessageOrder, FI_TYPE_MSG_ORDER) &&
            c.within("rx_attr->comp_order", rx.comp_order, kCompletionOrder | kOrderData,
                     FI_TYPE_MSG_ORDER) &&
@@ -307,6 +303,7 @@ void fill_domain(fi_domain_attr& domain, const fi_domain_attr* hints, std::uint6
 constexpr Offering kSoft = {
     .caps = kCaps,
     .tx_op_flags = kTxOpFlags,
+    .rx_op_flags = kRxOpFlags,
     .protocol = FI_PROTO_IWARP,
     .mr_mode = 0,
     .wished_mode = 0,
@@ -330,6 +327,7 @@ Offering offering_of(const verbs::Device& device) {
     std::uint32_t segments = device.segments;
     o.caps &= ~(FI_MULTI_RECV | FI_RMA_EVENT | (device.atomics ? 0 : FI_ATOMIC));
     o.tx_op_flags &= ~FI_DELIVERY_COMPLETE;
+    o.rx_op_flags &= ~FI_MULTI_RECV;
     o.protocol = device.iwarp ? FI_PROTO_IWARP : FI_PROTO_RDMA_CM_IB_RC;
     o.mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
     o.wished_mode = FI_MR_LOCAL; // else memory is registered for each operation

@@ -44,6 +44,7 @@ void* copy_address(const iwarp::SocketAddress& address, std::size_t& size);
 struct Offering {
     std::uint64_t caps;        // of an endpoint
     std::uint64_t tx_op_flags; // of a tx_attr
+    std::uint64_t rx_op_flags; // of an rx_attr
     std::uint32_t protocol;
     int mr_mode;             // that RMA requires
     int wished_mode;         // that makes it faster

@@ -172,12 +172,16 @@ struct Asked {
     std::size_t auth_key_size = 0;
 };
 
-int check(const Domain& domain, const Asked& asked) {
+int check(Domain& domain, const Asked& asked) {
     if ((asked.flags & ~(FI_DAT_ZERO_BASED | kNoCache)) != 0) {
         DAT_WARN(mr,
                  "fi_mr_reg*(): flags = 0x%llx; only FI_DAT_ZERO_BASED is offered, and no dmabuf",
                  static_cast<unsigned long long>(asked.flags));
         return -FI_EBADFLAGS;
+    }
+    if ((asked.flags & FI_DAT_ZERO_BASED) != 0 && domain.device()) {
+        DAT_WARN(mr, "fi_mr_reg*(): FI_DAT_ZERO_BASED is not offered on an RDMA device");
+        return -FI_EINVAL;
     }
     if ((asked.access & ~kAccess) != 0) {
         DAT_WARN(mr, "fi_mr_reg*(): access = 0x%llx has other bits than 0x%llx",

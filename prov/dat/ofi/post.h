@@ -246,8 +246,13 @@ template <class Path>
         return refuse_shared(call);
     }
     const bool multi = (flags & FI_MULTI_RECV) != 0;
-    if (multi && count != 1) [[unlikely]] {
-        return refuse_count(call, count, 1);
+    if (multi) [[unlikely]] {
+        if ((ep.domain().offering().rx_op_flags & FI_MULTI_RECV) == 0) {
+            return refuse_flags(call, flags, kReceiveFlags & ~FI_MULTI_RECV);
+        }
+        if (count != 1) {
+            return refuse_count(call, count, 1);
+        }
     }
     const soft::GateCaller in(ep.gate());
     const bool reported = ep.rx_reported(flags);
