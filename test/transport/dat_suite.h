@@ -54,6 +54,12 @@ inline Fid<fid_mr> region_in(Side& side, const Bytes& zone, Bytes& memory,
     return mr;
 }
 
+// Where peers of `side` find a region's first byte.
+inline Remote begin_of(const Side& side, const Bytes& memory, const Fid<fid_mr>& mr) {
+    const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
+    return {side.device() ? address : 0, fi_mr_key(mr.get())};
+}
+
 // Both directions work.
 inline void exchange(Endpoint& a, Endpoint& b) {
     for (Endpoint* from : {&a, &b}) {

@@ -40,7 +40,7 @@ WIRE_TEST(raw_initiator, enhanced_without_ready_to_receive__is_accepted) {
 
 // U-63: the frame of a reply to another than `dat` holds 256 bytes, IRD and ORD among
 // them; a refused accept leaves the request as it was.
-TRANSPORT_TEST(raw_initiator, that_is_not_dat__is_sent_256_bytes_at_most) {
+WIRE_TEST(raw_initiator, that_is_not_dat__is_sent_256_bytes_at_most) {
     only_dat();
     const std::pair<Mpa, std::size_t> cases[] = {{request_of_revision_1(), 256},
                                                  {enhanced_request(0, 0), 252}};

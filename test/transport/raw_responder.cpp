@@ -55,7 +55,7 @@ WIRE_TEST(raw_responder, that_chooses_a_write__gets_it_first) {
 
 // One that replies before it is prepared for ready-to-receive may miss it. It is sent
 // again, a few times, until either side says something else.
-TRANSPORT_TEST(raw_responder, that_says_nothing__gets_ready_to_receive_again) {
+WIRE_TEST(raw_responder, that_says_nothing__gets_ready_to_receive_again) {
     only_dat();
     Requested peer(transport);
     const auto ird = static_cast<std::uint16_t>(kDepth | raw::kPeerToPeer);

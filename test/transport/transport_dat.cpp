@@ -149,9 +149,13 @@ TRANSPORT_TEST(dat_modify, sizes__limit_posts_and_keep_receives) {
     require_stream_order(receives);
     for (std::uint8_t i = 0; i < 5; ++i)
         cr_assert(receives[i]->ok() && in[i][0] == i);
-    const std::vector<Bytes> out(4, Bytes(1));
+    const std::vector<Bytes> out(4, Bytes(1)); // more than there is room for at once
+    std::vector<Op*> done;
+    for (std::size_t i = 0; i < out.size(); ++i)
+        done.push_back(&pair.passive().recv(in[i].data(), 1));
     for (const Bytes& each : out)
-        pair.active.send(each.data(), 1);
+        done.push_back(&pair.active.send(each.data(), 1));
+    wait_ops(done);
 }
 
 // EPA-2: without a queue completions of that direction are not reported.
@@ -224,7 +228,8 @@ TRANSPORT_TEST(dat_zone, region_of_another__is_not_reached) {
         const Fid<fid_mr> mr = region_in(pair.far, red, memory);
         pair.connect([&](Endpoint& passive) { set_zone(passive, allowed ? red : blue); });
         const Bytes out(16, 7);
-        Op& write = pair.active.write_confirmed(out.data(), out.size(), {0, fi_mr_key(mr.get())});
+        Op& write =
+            pair.active.write_confirmed(out.data(), out.size(), begin_of(pair.far, memory, mr));
         wait_op(write);
         cr_assert_eq(write.ok(), allowed);
         cr_assert_eq(write.prov_errno, allowed ? 0 : 6); // REMOTE_ACCESS
@@ -250,7 +255,7 @@ TRANSPORT_TEST(dat_zone, of_an_endpoints_info__is_its_zone) {
     DAT_MUST(passive.accept());
     wait_event(pair.near, FI_CONNECTED);
     const Bytes out(4, 9);
-    Op& write = pair.active.write_confirmed(out.data(), out.size(), {0, fi_mr_key(mr.get())});
+    Op& write = pair.active.write_confirmed(out.data(), out.size(), begin_of(pair.far, memory, mr));
     wait_op(write);
     cr_assert(write.ok() && memory == out);
 }
@@ -302,6 +307,21 @@ TRANSPORT_TEST(dat_region, zero_based__is_named_by_offset) {
     Op& write = pair->active.write_confirmed(out.data(), out.size(), {4, fi_mr_key(mr.get())});
     wait_op(write);
     cr_assert(write.ok() && std::memcmp(memory.data() + 4, out.data(), 4) == 0);
+}
+
+TRANSPORT_TEST(region_of_a_device, zero_based__is_refused) {
+    only_dat();
+    Side side(transport);
+    if (!side.device())
+        cr_skip_test("the software domain offers it");
+    std::uint8_t byte = 0;
+    const iovec range{&byte, 1};
+    fi_mr_attr attr{};
+    attr.mr_iov = &range;
+    attr.iov_count = 1;
+    attr.access = FI_REMOTE_READ;
+    Fid<fid_mr> mr;
+    cr_assert_eq(fi_mr_regattr(side.domain(), &attr, FI_DAT_ZERO_BASED, mr.out()), -FI_EINVAL);
 }
 
 // ---- flags of completions -----------------------------------------------------

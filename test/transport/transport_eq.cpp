@@ -99,7 +99,7 @@ TRANSPORT_TEST(eq_read, into_too_small_a_buffer__keeps_the_event) {
 TRANSPORT_TEST(eq_read, of_a_request_into_room_for_less_data__does_not_overrun) {
     only_dat();
     Pair pair(transport);
-    DAT_MUST(pair.active.connect(pair.far, pattern(100)));
+    DAT_MUST(pair.active.connect(pair.far, pattern(50)));
     pair.far.asleep = true;
     alignas(fi_eq_cm_entry) std::array<std::uint8_t, sizeof(fi_eq_cm_entry) + 100> room;
     room.fill(0xAA);
@@ -118,7 +118,7 @@ TRANSPORT_TEST(eq_read, of_a_request_into_room_for_less_data__does_not_overrun) 
     cr_assert_eq(event, FI_CONNREQ);
     fi_eq_cm_entry entry{};
     std::memcpy(&entry, room.data(), sizeof entry);
-    const Bytes expected = pattern(100);
+    const Bytes expected = pattern(50);
     cr_assert(std::memcmp(room.data() + sizeof entry, expected.data(), 10) == 0);
     DAT_MUST(fi_reject(pair.far.pep(), entry.info->handle, nullptr, 0));
     fi_freeinfo(entry.info);
