@@ -357,11 +357,11 @@ TRANSPORT_TEST(cq_two, one_for_each_direction__gets_its_own) {
     Bytes there(5);
     int send_context = 0;
     int recv_context = 0;
+    Op& received = peer.recv(there.data(), 5);
     DAT_MUST(fi_recv(ep.get(), here.data(), 5, nullptr, FI_ADDR_UNSPEC, &recv_context));
     DAT_MUST(fi_send(ep.get(), "hello", 5, nullptr, FI_ADDR_UNSPEC, &send_context));
-    Op& received = peer.recv(there.data(), 5);
-    peer.send("there", 5);
     wait_op(received);
+    peer.send("there", 5);
     fi_cq_data_entry entry{};
     cr_assert(wait_until([&] { return fi_cq_read(sends.get(), &entry, 1) == 1; }));
     cr_assert_eq(entry.op_context, &send_context);
