@@ -96,7 +96,11 @@ bool Link::failed(const ibv_wc& wc) {
     }
     DAT_INFO(ep_data, "%s: %s", domain_.device().name.c_str(), ibv_wc_status_str(wc.status));
     if (is_receive(wc.wr_id)) {
-        endpoint_.complete_receive(receive_of(wc), status, 0);
+        const std::uint64_t seq = receive_of(wc);
+        if (!shared_ && endpoint_.of_old_zone(seq)) { // U-32
+            status = DtoStatus::local_protection;
+        }
+        endpoint_.complete_receive(seq, status, 0);
         endpoint_.over(Stimulus::broken, Reason::dto_error, Parting::clean);
         return false;
     }
