@@ -15,6 +15,8 @@ tests=(
     "60 siw_that_looks_after_it_has_replied__is_told_again on_siw late_peer"
     "90 peer_killed_over_rxe__ends_once with on_device rxe then both_ways killed_there"
     "90 siw_taken_away__ends_its_connections with ours_on siw then removed siw0 type siw netdev s0"
+    "90 siw_taken_away_in_mid_connect__ends_the_attempt with on_device siw then removed_while_connecting"
+    "60 message_before_its_sender_confirms__makes_the_connection with on_device rxe then unconfirmed"
     "90 address_that_is_silent_over_siw__blocks_nobody silent_peer siw s0"
     "120 peer_that_answers_nothing__ends_with_retries_exhausted with on_device rxe then retries_exhausted"
     "120 captured_session_between_verbs_on_siw__has_no_malformed_frame with siw_hosts_ours then captured other t1 both_ways few_of_each"
