@@ -106,6 +106,7 @@ class Peer {
     rdma_cm_id* id_ = nullptr; // with a queue pair
     ibv_cq* cq_ = nullptr;
     std::deque<std::string> events_;
+    std::deque<rdma_cm_id*> requests_; // that `event` has not shown: a connection may be in use
     std::deque<Buffer> buffers_;
     std::deque<Buffer> regions_;
     int retries_ = 7;
@@ -132,7 +133,8 @@ Peer::~Peer() {
                 ibv_dereg_mr(one.mr);
     if (cq_)
         ibv_destroy_cq(cq_);
-    for (rdma_cm_id* id : {id_, listener_})
+    requests_.insert(requests_.end(), {id_, listener_});
+    for (rdma_cm_id* id : requests_)
         if (id)
             rdma_destroy_id(id);
     rdma_destroy_event_channel(channel_);
@@ -195,7 +197,7 @@ void Peer::take(const rdma_cm_event& event) {
     switch (event.event) {
     case RDMA_CM_EVENT_CONNECT_REQUEST:
         events_.push_back(sized("connreq ", event));
-        adopt(event.id);
+        requests_.push_back(event.id);
         break;
     case RDMA_CM_EVENT_ESTABLISHED:
         events_.push_back(sized("connected ", event));
@@ -255,6 +257,10 @@ std::string Peer::event() {
         return "none";
     const std::string text = events_.front();
     events_.pop_front();
+    if (text.rfind("connreq ", 0) == 0) {
+        adopt(requests_.front());
+        requests_.pop_front();
+    }
     return text;
 }
 
