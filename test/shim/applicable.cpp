@@ -43,6 +43,7 @@ constexpr Exception kExceptions[] = {
     {"siw", "shim_memory/a_window__is_bound_unbound_and_freed", kNoWindows},
     {"siw", "shim_transfer/a_message_without_*", kNoReceive},
     {"siw", "shim_transfer/suppressed_requests_that_fail__are_reported", kNoReceive},
+    {"siw", "shim_udat12/a_bind_of_memory_that_is_none__is_refused", kNoWindows},
     {"siw", "shim_udat12/a_conf_of_solaris__names_adapters", kOnLo},
     {"siw", "shim_udat12/four_gigabytes__are_refused", kPinned},
 };
