@@ -1,23 +1,17 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // What of the clauses does not apply to an RDMA device, and why. May include: Criterion.
+#include "../exceptions.h"
 #include "adapter.h"
 
 #include <criterion/criterion.h>
 #include <criterion/hooks.h>
 
 #include <cstdio>
-#include <fnmatch.h>
 #include <string>
 
 namespace dat::test {
 namespace {
-
-struct Exception {
-    const char* places; // a pattern of the shell, as is `tests`
-    const char* tests;
-    const char* why;
-};
 
 constexpr char kNoWindows[] = "siw has no memory windows";
 constexpr char kOnLo[] = "it names the loopback interface, which no RDMA device is on";
@@ -48,16 +42,6 @@ constexpr Exception kExceptions[] = {
     {"siw", "shim_udat12/four_gigabytes__are_refused", kPinned},
 };
 
-const char* not_applicable(const std::string& test) {
-    for (const Exception& exception : kExceptions) {
-        if (fnmatch(exception.places, place().name, 0) == 0 &&
-            fnmatch(exception.tests, test.c_str(), 0) == 0) {
-            return exception.why;
-        }
-    }
-    return nullptr;
-}
-
 // FOREACH_SET of Criterion, which is C.
 template <class Element, class Call> void for_each(criterion_ordered_set* set, Call&& call) {
     for (criterion_ordered_set_node* node = set->first; node; node = node->next) {
@@ -71,7 +55,7 @@ ReportHook(PRE_ALL)(criterion_test_set* set) {
     for_each<criterion_suite_set>(set->suites, [](criterion_suite_set& suite) {
         for_each<criterion_test>(suite.tests, [](criterion_test& test) {
             const std::string name = std::string(test.category) + "/" + test.name;
-            if (const char* const why = not_applicable(name)) {
+            if (const char* const why = why_not(kExceptions, place().name, name.c_str())) {
                 std::printf("skipped: %s: %s\n", name.c_str(), why);
                 test.data->disabled = true;
             }

@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// The table of applicable.h. May include: std.
+// The table of applicable.h. May include: exceptions.h.
 #include "applicable.h"
 
-#include <fnmatch.h>
+#include "../exceptions.h"
 
 namespace dat::test {
 namespace {
-
-struct Exception {
-    const char* transports; // a pattern of the shell, as is `tests`
-    const char* tests;
-    const char* why;
-};
 
 constexpr char kAnswered[] =
     "a send completes when the peer's device has answered it, and so not before there is a receive";
@@ -128,13 +122,7 @@ constexpr Exception kExceptions[] = {
 } // namespace
 
 const char* not_applicable(const char* transport, const char* test) {
-    for (const Exception& exception : kExceptions) {
-        if (fnmatch(exception.transports, transport, 0) == 0 &&
-            fnmatch(exception.tests, test, 0) == 0) {
-            return exception.why;
-        }
-    }
-    return nullptr;
+    return why_not(kExceptions, transport, test);
 }
 
 } // namespace dat::test

@@ -234,6 +234,18 @@ port_down() {
     ip addr replace 2001:db8::1/64 dev s0 nodad
 }
 
+# Those of a, in an order that is not given: `seen`.
+three_events() {
+    local i
+    seen=
+    for i in 1 2 3; do
+        tell a event
+        listen_for a
+        seen+="$answer"$'\n'
+    done
+    seen=$(sort <<<"${seen%?}")
+}
+
 until_over() { # process that removes the device
     local i
     for i in $(seq 200); do
@@ -245,7 +257,7 @@ until_over() { # process that removes the device
 
 # The kernel takes a device of these kinds away only when nobody has it open any more.
 removed() { # name of the device, and how it is made again
-    local deletion i seen=
+    local deletion i seen
     start_peers
     expect a ok async
     join b 20 a 30 $a_at
@@ -253,12 +265,7 @@ removed() { # name of the device, and how it is made again
     expect a ok recv 3 100
     rdma link delete "$1" &
     deletion=$!
-    for i in 1 2 3; do
-        tell a event
-        listen_for a
-        seen+="$answer"$'\n'
-    done
-    seen=$(sort <<<"${seen%?}")
+    three_events
     # shellcheck disable=SC2053
     [[ $seen == $'async 1\nasync 4\nshutdown 2 '* ]] || die "the events were $seen"
     expect a 'results 0 3 0' finish
@@ -278,7 +285,7 @@ removed() { # name of the device, and how it is made again
 
 # The kernel holds the device for a connect until that is broken off: TCP has two minutes.
 removed_while_connecting() {
-    local deletion i seen='' silent=${siw%.*}.77
+    local deletion seen silent=${siw%.*}.77
     ip neigh replace $silent lladdr 02:00:00:00:00:77 dev s0
     start a "${command_a[@]}"
     expect a ok async
@@ -286,12 +293,7 @@ removed_while_connecting() {
     until ss -Htn state syn-sent dst $silent | grep -q .; do sleep 0.1; done
     rdma link delete siw0 &
     deletion=$!
-    for i in 1 2 3; do
-        tell a event
-        listen_for a
-        seen+="$answer"$'\n'
-    done
-    seen=$(sort <<<"${seen%?}")
+    three_events
     # FI_ECONNREFUSED, as each attempt that its own side cannot go on with
     [ "$seen" = $'async 1\nasync 4\nerror 111 0' ] || die "the events were $seen"
     expect a ok quiet

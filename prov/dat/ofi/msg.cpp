@@ -175,30 +175,27 @@ template <class Path> struct Messages {
                              .descriptors = &desc});
     }
 
-    static ssize_t injectdata(fid_ep* ep, const void* buf, std::size_t len, std::uint64_t data,
-                              fi_addr_t) {
+    static ssize_t silent(const char* call, fid_ep* ep, const void* buf, std::size_t len,
+                          std::uint64_t flags, std::uint64_t data) {
         const iovec iov{const_cast<void*>(buf), len};
-        return submit<Path>("fi_injectdata()", ep,
+        return submit<Path>(call, ep,
                             {.op = soft::OpCode::send,
                              .completion_flags = kDone,
                              .iov = &iov,
                              .count = 1,
                              .length = len,
-                             .flags = FI_INJECT | FI_REMOTE_CQ_DATA,
+                             .flags = flags,
                              .silent = true,
                              .data = data});
     }
 
+    static ssize_t injectdata(fid_ep* ep, const void* buf, std::size_t len, std::uint64_t data,
+                              fi_addr_t) {
+        return silent("fi_injectdata()", ep, buf, len, FI_INJECT | FI_REMOTE_CQ_DATA, data);
+    }
+
     static ssize_t inject(fid_ep* ep, const void* buf, std::size_t len, fi_addr_t) {
-        const iovec iov{const_cast<void*>(buf), len};
-        return submit<Path>("fi_inject()", ep,
-                            {.op = soft::OpCode::send,
-                             .completion_flags = kDone,
-                             .iov = &iov,
-                             .count = 1,
-                             .length = len,
-                             .flags = FI_INJECT,
-                             .silent = true});
+        return silent("fi_inject()", ep, buf, len, FI_INJECT, 0);
     }
 
     static constexpr fi_ops_msg ops() {

@@ -30,7 +30,7 @@ template <class Path> struct Rma {
     template <soft::OpCode Op>
     static ssize_t vector(const char* call, fid_ep* ep, const iovec* iov, void* const* desc,
                           std::size_t count, std::uint64_t address, std::uint64_t key,
-                          void* context) {
+                          void* context, std::uint64_t more_flags = 0, std::uint64_t data = 0) {
         if (const int rc = check(call, count, 0, 0)) {
             return rc;
         }
@@ -41,9 +41,10 @@ template <class Path> struct Rma {
                              .count = count,
                              .length = total(iov, count),
                              .context = context,
-                             .flags = ep_of(ep).tx_flags(),
+                             .flags = ep_of(ep).tx_flags() | more_flags,
                              .address = address,
                              .key = key,
+                             .data = data,
                              .descriptors = desc});
     }
 
@@ -119,53 +120,40 @@ template <class Path> struct Rma {
         return message<soft::OpCode::write>("fi_writemsg()", ep, *msg, flags);
     }
 
-    static ssize_t inject(fid_ep* ep, const void* buf, std::size_t len, fi_addr_t,
-                          std::uint64_t address, std::uint64_t key) {
+    static ssize_t silent(const char* call, fid_ep* ep, const void* buf, std::size_t len,
+                          std::uint64_t flags, std::uint64_t address, std::uint64_t key,
+                          std::uint64_t data = 0) {
         const iovec iov{const_cast<void*>(buf), len};
-        return submit<Path>("fi_inject_write()", ep,
+        return submit<Path>(call, ep,
                             {.op = soft::OpCode::write,
                              .completion_flags = kDone<soft::OpCode::write>,
                              .iov = &iov,
                              .count = 1,
                              .length = len,
-                             .flags = FI_INJECT,
+                             .flags = flags,
                              .address = address,
                              .key = key,
-                             .silent = true});
+                             .silent = true,
+                             .data = data});
+    }
+
+    static ssize_t inject(fid_ep* ep, const void* buf, std::size_t len, fi_addr_t,
+                          std::uint64_t address, std::uint64_t key) {
+        return silent("fi_inject_write()", ep, buf, len, FI_INJECT, address, key);
     }
 
     static ssize_t writedata(fid_ep* ep, const void* buf, std::size_t len, void* desc,
                              std::uint64_t data, fi_addr_t, std::uint64_t address,
                              std::uint64_t key, void* context) {
         const iovec iov{const_cast<void*>(buf), len};
-        return submit<Path>("fi_writedata()", ep,
-                            {.op = soft::OpCode::write,
-                             .completion_flags = kDone<soft::OpCode::write>,
-                             .iov = &iov,
-                             .count = 1,
-                             .length = len,
-                             .context = context,
-                             .flags = ep_of(ep).tx_flags() | FI_REMOTE_CQ_DATA,
-                             .address = address,
-                             .key = key,
-                             .data = data,
-                             .descriptors = &desc});
+        return vector<soft::OpCode::write>("fi_writedata()", ep, &iov, &desc, 1, address, key,
+                                           context, FI_REMOTE_CQ_DATA, data);
     }
 
     static ssize_t injectdata(fid_ep* ep, const void* buf, std::size_t len, std::uint64_t data,
                               fi_addr_t, std::uint64_t address, std::uint64_t key) {
-        const iovec iov{const_cast<void*>(buf), len};
-        return submit<Path>("fi_inject_writedata()", ep,
-                            {.op = soft::OpCode::write,
-                             .completion_flags = kDone<soft::OpCode::write>,
-                             .iov = &iov,
-                             .count = 1,
-                             .length = len,
-                             .flags = FI_INJECT | FI_REMOTE_CQ_DATA,
-                             .address = address,
-                             .key = key,
-                             .silent = true,
-                             .data = data});
+        return silent("fi_inject_writedata()", ep, buf, len, FI_INJECT | FI_REMOTE_CQ_DATA, address,
+                      key, data);
     }
 
     static constexpr fi_ops_rma ops() {

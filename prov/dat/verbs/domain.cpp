@@ -22,21 +22,26 @@ void make_nonblocking(int fd) { fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLO
 
 } // namespace
 
+CmEvent copy_of(const rdma_cm_event& event) {
+    const rdma_conn_param& param = event.param.conn;
+    CmEvent copy;
+    copy.type = event.event;
+    copy.status = event.status;
+    copy.reads = param.initiator_depth;
+    if (param.private_data) {
+        copy.size = std::min<std::size_t>(param.private_data_len, sizeof copy.data);
+        std::memcpy(copy.data, param.private_data, copy.size);
+    }
+    return copy;
+}
+
 bool next_event(rdma_event_channel* channel, CmEvent& event, rdma_cm_id*& id) {
     rdma_cm_event* raw = nullptr;
     if (rdma_get_cm_event(channel, &raw) != 0) {
         return false;
     }
     id = raw->id;
-    event.type = raw->event;
-    event.status = raw->status;
-    event.reads = raw->param.conn.initiator_depth;
-    event.size = raw->param.conn.private_data
-                     ? std::min<std::size_t>(raw->param.conn.private_data_len, sizeof event.data)
-                     : 0;
-    if (event.size > 0) {
-        std::memcpy(event.data, raw->param.conn.private_data, event.size);
-    }
+    event = copy_of(*raw);
     rdma_ack_cm_event(raw);
     return true;
 }

@@ -43,6 +43,8 @@ struct CmEvent {
     std::span<const std::byte> private_data() const { return {data, size}; }
 };
 
+CmEvent copy_of(const rdma_cm_event& event);
+
 // The context of each rdma_cm_id on a domain's channel.
 class CmSink {
   public:

@@ -128,13 +128,7 @@ void Listener::progress() {
         }
         rdma_cm_id* const id = event->id;
         if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
-            CmEvent copy;
-            copy.reads = event->param.conn.initiator_depth;
-            copy.size =
-                std::min<std::size_t>(event->param.conn.private_data_len,
-                                      event->param.conn.private_data ? sizeof copy.data : 0);
-            std::copy_n(static_cast<const std::byte*>(event->param.conn.private_data), copy.size,
-                        copy.data);
+            const CmEvent copy = copy_of(*event);
             id->context = nullptr; // the listener's until now
             rdma_ack_cm_event(event);
             arrived(id, copy);
