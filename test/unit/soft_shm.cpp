@@ -12,8 +12,9 @@ namespace {
 
 // In a record; beyond; a piece of the ring, and beyond; the ring, and beyond; copied from
 // elsewhere in one and in two pieces.
-const std::vector<std::size_t> kSizes{0,     1,     95,    96,    97,      16383,         16384,
-                                      16385, 65535, 65536, 65537, 1 << 20, (1 << 20) + 1, 3 << 20};
+const std::vector<std::size_t> kSizes{
+    0,     1,     95,    96,    97,    16383,   16384,         16385,  24575,
+    24576, 24577, 65535, 65536, 65537, 1 << 20, (1 << 20) + 1, 3 << 20};
 
 void every_size(bool pulls) {
     Linked l(pulls);
