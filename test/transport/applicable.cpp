@@ -38,6 +38,9 @@ constexpr char kOneSegment[] = "the device reads into one segment";
 constexpr char kAnyEnd[] =
     "an iWARP device tells of a refused message by the end of the connection alone (U-61)";
 
+constexpr char kStops[] = "Linux's siw stops the kernel where a connection ends between its accept "
+                          "and the first frame that its initiator has promised";
+
 constexpr Exception kExceptions[] = {
     {"rxe", "message_no_receive/on_both_sides__reads_still_complete", kInOrder},
     {"rxe", "message_transmit_complete/with_no_receive_and_nothing_staged__waits_for_it",
@@ -74,6 +77,26 @@ constexpr Exception kExceptions[] = {
     {"rxe", "dat_window/not_to_be_invalidated__breaks_the_connection",
      "a window of type 2 can always be ended by the peer of the connection that bound it"},
     {"*siw", "cancelled_receive/in_the_middle__leaves_the_others", kTaken},
+    {"siw*", "connect_nobody_listens/port_is_closed__is_refused", kTcpPort},
+    {"siw*", "connect_nobody_listens/with_patience__is_tried_again", kTcpPort},
+    {"siw*", "connect_nobody_listens/at_the_end_of_patience__is_refused", kTcpPort},
+    {"*siw*", "connect_private_data/option_of_endpoint_and_listener__says_508", kLess},
+    {"*siw*", "connect_reject/with_256_bytes__delivers_them", kLess},
+    {"soft_to_siw", "connect_private_data/of_25[56]_bytes__arrives", kLess},
+    {"soft_to_siw", "connect_private_data/of_508_bytes__arrives", kLess},
+    {"*siw*", "end_abrupt/with_operations_outstanding__flushes_them_in_order", kNoReceive},
+    {"*siw*", "end_close/while_connected__flushes_and_ends_the_peer", kNoReceive},
+    {"*siw*", "end_graceful/peer_never_posts_a_receive__ends_with_receiver_not_ready", kNoReceive},
+    {"*siw*", "end_graceful/then_abrupt__stops_waiting", kNoReceive},
+    {"*siw*", "end_graceful/while_the_peer_disconnects__ends_once", kNoReceive},
+    {"*siw*", "end_graceful/while_the_peer_has_requests__flushes_the_peers", kNoReceive},
+    {"*siw*", "end_graceful/while_the_peer_has_no_receives__waits_and_refuses_requests",
+     kNoReceive},
+    {"*siw*", "end_never/no_receive_while_connected__stays_connected_past_the_limit", kNoReceive},
+    {"*siw*", "end_shutdown/with_close_graceful__drains", kNoReceive},
+    {"*siw*", "end_shutdown/by_default__is_abrupt", kNoReceive},
+    {"*siw*", "reset_after/broken__connects", kAnyEnd},
+    {"*siw*", "reset_in_wrong_state/connecting_connected_or_draining__is_refused", kNoReceive},
     {"siw*", "counter/of_each_kind__counts_what_succeeded", kNotTold},
     {"*siw", "dat_modify/reads__are_limited_by_both_sides", kDepths},
     {"*siw", "dat_region/zero_based__is_named_by_offset", kByAddress},
@@ -111,12 +134,22 @@ constexpr Exception kExceptions[] = {
     {"*siw*", "message_too_long/for_the_receive__breaks_the_connection_on_both_sides", kAnyEnd},
     {"*siw*", "rma_bounds/*", kRefused},
     {"*siw*", "rma_key/*", kRefused},
+    {"*siw*", "rma_level/confirmed_write__is_in_its_place",
+     "an iWARP device completes a write when it has been sent"},
     {"*siw*", "rma_rights/*", kRefused},
     {"*siw*", "rma_refused/*", kRefused},
     {"*siw*", "mr_rights/that_a_combination_leaves_out__are_refused", kRefused},
     {"*siw*", "mr_again/overlapping__the_closed_one_is_refused", kRefused},
     {"*siw*", "mr_again/with_less_under_the_same_key__is_refused_what_it_had", kRefused},
     {"*siw*", "rma_segments/gathered_write_and_scattered_read__are_exact", kOneSegment},
+    {"soft_to_siw", "reset_reuse/in_the_other_role__works",
+     "the device is not on the network of the software side"},
+    {"soft_to_siw", "end_close/right_after_accept__*", kStops},
+    {"soft_to_siw", "end_of_attempt/while_the_request_is_pending__*", kStops},
+    {"soft_to_siw", "reset_after/accept_completion_error__*", kStops},
+    {"soft_to_siw", "reset_late/accept_of_an_old_attempt__*", kStops},
+    {"siw_to_soft", "killed_peer/right_after_accept__*", kStops},
+    {"siw_to_soft", "killed_peer/while_its_request_is_pending__*", kStops},
 };
 
 } // namespace

@@ -38,12 +38,12 @@ void writes_and_reads(Endpoint& initiator, Side& target) {
                                                 memory.at(static_cast<std::int64_t>(offset)));
         wait_op(written);
         cr_assert(written.ok(), "write of %zu: %d", size, written.err);
-        cr_assert(same(memory.data() + offset, data.data(), size), "write of %zu", size);
         std::memset(local.data(), 0, size);
         Op& read = initiator.read(local.data(), size, memory.at(static_cast<std::int64_t>(offset)));
         wait_op(read);
         cr_assert(read.ok(), "read of %zu: %d", size, read.err);
         cr_assert(same(local.data(), data.data(), size), "read of %zu", size);
+        cr_assert(same(memory.data() + offset, data.data(), size), "write of %zu", size);
     }
     cr_assert(memory.guards_whole() && local.guards_whole());
 }
@@ -181,6 +181,18 @@ TRANSPORT_TEST(rma_order, write_then_send__is_visible_when_the_message_is) {
             cr_assert_eq(memory.data()[i], round, "byte %zu of %zu", i, size);
         wait_op(write);
         wait_op(send);
+    }
+}
+
+// U-61.
+TRANSPORT_TEST(rma_level, confirmed_write__is_in_its_place) {
+    only_dat();
+    auto pair = Pair::connected(transport);
+    Region memory(pair->far, kSizes.back(), kAll);
+    for (const std::size_t size : kSizes) {
+        const Bytes data = pattern(size, static_cast<unsigned>(size) + 1);
+        wait_op(pair->active.write_confirmed(data.data(), size, memory.at(0)));
+        cr_assert(same(memory.data(), data.data(), size), "write of %zu", size);
     }
 }
 

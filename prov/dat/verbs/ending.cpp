@@ -147,7 +147,9 @@ void Link::happened(const CmEvent& event) {
     if (qp_failed()) { // the peer leaves because an access of its was refused
         return endpoint_.over(Stimulus::broken, Reason::protocol, Parting::clean);
     }
-    endpoint_.over(Stimulus::peer_disconnected, Reason::peer_closed, Parting::clean);
+    // With the marker of a drain posted all is complete; siw may end the stream by its answer.
+    endpoint_.over(Stimulus::peer_disconnected,
+                   draining_ && marked_ ? Reason::local : Reason::peer_closed, Parting::clean);
 }
 
 // On iWARP the end of the stream ends the queue pair as well, and says nothing.
