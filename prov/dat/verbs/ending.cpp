@@ -148,8 +148,9 @@ void Link::happened(const CmEvent& event) {
         return endpoint_.over(Stimulus::broken, Reason::protocol, Parting::clean);
     }
     // With the marker of a drain posted all is complete; siw may end the stream by its answer.
-    endpoint_.over(Stimulus::peer_disconnected,
-                   draining_ && marked_ ? Reason::local : Reason::peer_closed, Parting::clean);
+    const bool drained = draining_ && (marked_ || confirmed_);
+    endpoint_.over(Stimulus::peer_disconnected, drained ? Reason::local : Reason::peer_closed,
+                   Parting::clean);
 }
 
 // On iWARP the end of the stream ends the queue pair as well, and says nothing.
