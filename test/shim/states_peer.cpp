@@ -226,15 +226,18 @@ void RawPeer::take_request() {
     socket_ = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
 }
 
-// RFC 6581: an enhanced request, which wants to say itself that it is ready, by a write.
+// RFC 6581: an enhanced request, which wants to say itself that it is ready, by a write. Not to
+// siw: Linux 6.1 stops for good if such a requester goes without having said so (cm_close_handler()
+// of iwcm.c, whatever the responder does), so there it is connected when it is answered.
 void RawPeer::request(DAT_CONN_QUAL port) {
-    static constexpr unsigned char kRequest[] = {'M',  'P', 'A', ' ', 'I',  'D', ' ',  'R',
-                                                 'e',  'q', ' ', 'F', 'r',  'a', 'm',  'e',
-                                                 0x10, 2,   0,   4,   0x80, 16,  0x80, 16};
+    const unsigned char ready = place().name == std::string("siw") ? 0 : 0x80;
+    const unsigned char request[] = {'M',  'P', 'A', ' ', 'I',   'D', ' ',   'R',
+                                     'e',  'q', ' ', 'F', 'r',   'a', 'm',   'e',
+                                     0x10, 2,   0,   4,   ready, 16,  ready, 16};
     socket_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     const sockaddr_in address = here(port);
     if (connect(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
-        write(socket_, kRequest, sizeof kRequest) != sizeof kRequest) {
+        write(socket_, request, sizeof request) != sizeof request) {
         throw Wrong(std::strerror(errno));
     }
 }
