@@ -2,28 +2,32 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #
 # Prints what the programs of Debian's dapl2-utils say of their speed over an RDMA device, in
-# turn on the genuine libdat2 (libdaplofa) and on this one; of each the median of the rounds.
-# test/vm/suite_speed.sh runs it in the guest.
+# turn on the genuine libdat2 (libdaplofa), on that of an earlier build if one is named, and on
+# this one; of each the median of the rounds. test/vm/suite_speed.sh runs it in the guest.
 #
-#   dapl_times.sh BUILD RDMA-DEVICE NETWORK-DEVICE ADDRESS [ROUNDS]
+#   dapl_times.sh BUILD RDMA-DEVICE NETWORK-DEVICE ADDRESS [ROUNDS [EARLIER-BUILD]]
+#
+# WHAT=dtestcm: only the rows that begin so
 set -eu
-usage='usage: dapl_times.sh BUILD RDMA-DEVICE NETWORK-DEVICE ADDRESS [ROUNDS]'
+usage='usage: dapl_times.sh BUILD RDMA-DEVICE NETWORK-DEVICE ADDRESS [ROUNDS [EARLIER-BUILD]]'
 build=$(cd "${1:?$usage}" && pwd)
 device=${2:?$usage} net=${3:?$usage} address=${4:?$usage}
-rounds=${5:-3}
+rounds=${5:-3} before=${6:-}
+libraries=(genuine ${before:+before} this)
 work=$(mktemp -d)
 server=
 trap '[ -z "$server" ] || kill "$server" 2>/dev/null; rm -rf "$work"' EXIT
 echo "wire u2.0 nonthreadsafe default libdaplofa.so.2 dapl.2.0 \"$net 0\" \"\"" >"$work/genuine.conf"
 touch "$work/ours.conf"
 
-on() { # genuine|ours, then the command with ADAPTER in place of the adapter
-    local library=$1
+on() { # genuine|before|this, then the command with ADAPTER in place of the adapter
+    local library=$1 of=$build
     shift
+    [ "$library" != before ] || of=$before
     if [ "$library" = genuine ]; then
         DAT_OVERRIDE=$work/genuine.conf timeout 120 stdbuf -oL "${@/ADAPTER/wire}"
     else
-        LD_LIBRARY_PATH=$build/.libs FI_DAT_TRANSPORT=verbs FI_PROVIDER=none \
+        LD_LIBRARY_PATH=$of/.libs FI_DAT_TRANSPORT=verbs FI_PROVIDER=none \
             DAT_OVERRIDE=$work/ours.conf timeout 120 stdbuf -oL "${@/ADAPTER/$device}"
     fi
 }
@@ -48,7 +52,7 @@ say() { # what library awk-program
     awk -v what="$1" -v library="$2" "$3" "$work/client"
 }
 
-measure() { # library
+measure_dapltest() { # library
     local library=$1 size mode
     local -A many=([64]=4000 [4096]=1000 [65536]=200)
     start "$library" dapltest -T S -D ADAPTER
@@ -61,6 +65,10 @@ measure() { # library
     done
     client "$library" dapltest -T Q -s "$address" -D ADAPTER
     wait $server || true
+}
+
+measure_dtest() { # library
+    local library=$1 size
     for size in 64 4096 65536; do
         start "$library" dtest -P ADAPTER -B 200 -b $size
         client "$library" dtest -P ADAPTER -h "$address" -B 200 -b $size
@@ -70,19 +78,30 @@ measure() { # library
         say "dtest -b $size, messages, 1/half round trip" "$library" \
             '/Message PingPong/ { sub(/.*latency /, ""); print what ";" library ";" 1e6 / $1 }'
     done
-    start "$library" dtestcm -P ADAPTER -s -c 100
-    client "$library" dtestcm -P ADAPTER -h "$address" -c 100
-    wait $server || true
-    server=
-    say 'dtestcm -c 100, connections/s' "$library" \
-        '/CPS/ { sub(/.*CPS */, ""); print what ";" library ";" $1 }'
+}
+
+measure_dtestcm() { # library
+    local library=$1 how
+    for how in '' ' -w'; do
+        # shellcheck disable=SC2086
+        start "$library" dtestcm -P ADAPTER -s -c 100$how
+        # shellcheck disable=SC2086
+        client "$library" dtestcm -P ADAPTER -h "$address" -c 100$how
+        wait $server || true
+        say "dtestcm -c 100$how, connections/s" "$library" \
+            '/CPS/ { sub(/.*CPS */, ""); print what ";" library ";" $1 }'
+    done
 }
 
 for ((round = 0; round < rounds; ++round)); do
-    measure genuine
-    measure ours
+    for program in dapltest dtest dtestcm; do
+        for library in "${libraries[@]}"; do
+            [ "${WHAT:-$program}" != $program ] || measure_$program "$library"
+            server=
+        done
+    done
 done >"$work/all"
-awk -F ';' '
+awk -F ';' -v libraries="${libraries[*]}" '
     !($1 in seen) { seen[$1]; row[++rows] = $1 }
     { value[$1, $2, ++count[$1, $2]] = $3 }
     function median(what, library,    n, i, j, t) {
@@ -97,10 +116,27 @@ awk -F ';' '
         return value[what, library, int((n + 1) / 2)]
     }
     END {
-        print "| more is better | genuine | this | this/genuine |"
-        print "| --- | ---: | ---: | ---: |"
+        n = split(libraries, name, " ")
+        line = "| more is better |"
+        rule = "| --- |"
+        for (j = 1; j <= n; ++j) {
+            line = line " " name[j] " |"
+            rule = rule " ---: |"
+        }
+        for (j = 2; j <= n; ++j) {
+            line = line " " name[j] "/" name[1] " |"
+            rule = rule " ---: |"
+        }
+        print line "\n" rule
         for (i = 1; i <= rows; ++i) {
-            genuine = median(row[i], "genuine"); ours = median(row[i], "ours")
-            printf "| %s | %.4g | %.4g | %.2f |\n", row[i], genuine, ours, genuine ? ours / genuine : 0
+            printf "| %s |", row[i]
+            for (j = 1; j <= n; ++j) {
+                printf " %.4g |", median(row[i], name[j])
+            }
+            for (j = 2; j <= n; ++j) {
+                first = median(row[i], name[1])
+                printf " %.2f |", first ? median(row[i], name[j]) / first : 0
+            }
+            print ""
         }
     }' "$work/all"

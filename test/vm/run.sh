@@ -16,6 +16,7 @@
 # joined by a wire, and the second does what the first asks (far.sh).
 #
 # DAT_BUILDDIR   a build folder with `make check TESTS=` done; else one is made, and removed
+# DAT_EARLIER    another build folder, which suite_speed.sh compares with
 # FABTESTS_BIN_DIR  fabtests' programs, for suite_fabtests.sh
 # DAT_VM_ACCEL   `tcg` (emulation, the default) or `kvm`
 #
@@ -94,6 +95,7 @@ write_start() { # file script arguments...
     shift
     printf 'export DAT_SRCDIR=%q DAT_BUILDDIR=%q dat_two=%q\n' "$root" "$build" $two >"$file"
     [ -z "${FABTESTS_BIN_DIR:-}" ] || printf 'export FABTESTS_BIN_DIR=%q\n' "$FABTESTS_BIN_DIR" >>"$file"
+    [ -z "${DAT_EARLIER:-}" ] || printf 'export DAT_EARLIER=%q\n' "$DAT_EARLIER" >>"$file"
     printf 'exec bash' >>"$file"
     printf ' %q' "$@" >>"$file"
     echo >>"$file"
