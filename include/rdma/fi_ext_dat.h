@@ -74,7 +74,7 @@
  *   DTO status                    fi_cq_err_entry.prov_errno
  *   connection events             FI_CONNECTED; FI_SHUTDOWN and status().end;
  *                                 errors by fi_eq_readerr
- *   dat_evd_wait, dat_cno_wait    watch(), descriptors(), poll(2)
+ *   dat_evd_wait, dat_cno_wait    attend(), watch(), descriptors(), poll(2)
  *   dat_extension_op              fi_fetch_atomic, fi_compare_atomic,
  *                                 fi_writedata
  *
@@ -455,6 +455,14 @@ struct fi_dat_ops_domain {
      */
     int (*window)(struct fid_domain* domain, const uint8_t* auth_key, size_t auth_key_size,
                   struct fid_mr** window, void* context);
+
+    /*
+     * `there` not 0: from here on a thread of the program sleeps on the descriptors() of a
+     * completion queue, and reads that when one of them is readable, as fi_cq_sread() does; said
+     * before the watch() that it sleeps after. Meanwhile the domain's own thread sleeps on.
+     * 0: it does not any more; due once for each time that it was said. From any thread. 0.
+     */
+    int (*attend)(struct fid_domain* domain, int there);
 };
 
 /*
@@ -485,12 +493,12 @@ struct fi_dat_ops_queue {
     size_t size; /* of this table, in bytes */
 
     /*
-     * 0: the queue is empty, and a thread may go to sleep. From here on what comes into the
-     * queue, and what changes descriptors(), writes to the eventfd `fd`, which has to be
-     * non-blocking; it need not do so more than once until watch() is called again.
-     * -FI_EAGAIN: something is there to be read, or to be moved. The descriptor stays the
-     * caller's: it is not to be closed before another call has taken its place, -1 for none,
-     * or the queue is closed.
+     * 0: the queue is empty, and a thread may go to sleep on the descriptors() that it has from
+     * then on. What comes into the queue, and what changes descriptors(), writes to the eventfd
+     * `fd`, which has to be non-blocking; it need not do so more than once until watch() is
+     * called again. -FI_EAGAIN: something is there to be read, or to be moved, and nothing is
+     * written. The descriptor stays the caller's: it is not to be closed before another call
+     * has taken its place, -1 for none, or the queue is closed.
      */
     int (*watch)(struct fid* queue, int fd);
 

@@ -132,6 +132,8 @@ Return Cno::wait_until(std::unique_lock<std::mutex>& lock, const Deadline& deadl
             return fail(Type::queue_empty); // CNO-4
         }
         had_evds = !evds_.empty();
+        const Ia::Attendance there(
+            ia(), std::ranges::any_of(evds_, [](Evd* one) { return one->moves_domain(); }));
         watched.clear();
         if (!std::ranges::all_of(evds_, [&](Evd* one) { return one->watch(watched, bell_); })) {
             continue;
@@ -154,7 +156,8 @@ int Cno::sleep(std::unique_lock<std::mutex>& lock, const Deadline& deadline,
     const int interrupted = deadline.sleep(watched);
     lock.lock();
     std::erase(sleepers_, wake.get());
-    if (bell_.clear()) {
+    wake->clear_if_in(watched);
+    if (bell_.clear_if_in(watched)) {
         raise_all();
     }
     return interrupted;

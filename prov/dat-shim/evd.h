@@ -84,6 +84,8 @@ class Evd final : public Object {
     // Adds what tells of events, `bell` of the CNO being told of them; false: something is
     // there to be fetched.
     bool watch(std::vector<pollfd>& watched, Wake& bell);
+    // watch() adds the descriptor of the domain, and triggers() reads when it is readable.
+    bool moves_domain();
 
     // IA-8: who waits returns DAT_ABORT. Returns when nobody waits any more.
     void abort_waiters();

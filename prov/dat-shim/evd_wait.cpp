@@ -119,9 +119,10 @@ Return Evd::wait_locked(std::unique_lock<std::mutex>& lock, std::uint32_t timeou
         waiting_ = true;
         sleeper_ = wake.get();
         direct_.store(nullptr, std::memory_order_release);
-        watched.assign(1, {fd, POLLIN, 0});
-        add_descriptors(watched);
+        const Ia::Attendance there(ia(), cq_ != nullptr);
         if (lend(fd)) {
+            watched.assign(1, {fd, POLLIN, 0});
+            add_descriptors(watched);
             lock.unlock();
             const int interrupted = deadline.sleep(watched);
             lock.lock();
@@ -130,7 +131,8 @@ Return Evd::wait_locked(std::unique_lock<std::mutex>& lock, std::uint32_t timeou
             }
         }
         sleeper_ = nullptr;
-        wake->clear(); // before looking
+        lend(-1);                   // who looks need not be told
+        wake->clear_if_in(watched); // before looking
         rc = take_if(enough, event, more);
         if (rc) {
             return *rc;
@@ -175,8 +177,14 @@ bool Evd::watch(std::vector<pollfd>& watched, Wake& bell) {
     if (!enabled_ || waiting_) {
         return true;
     }
+    const bool quiet = lend(bell.fd());
     add_descriptors(watched);
-    return lend(bell.fd());
+    return quiet;
+}
+
+bool Evd::moves_domain() {
+    const std::lock_guard lock(mutex_);
+    return enabled_ && !waiting_ && cq_;
 }
 
 void Evd::abort_waiters() {

@@ -64,6 +64,24 @@ class Ia final : public Object {
     fi_dat_ops_fabric& fabric_ops() { return *fabric_ops_; }
     fi_dat_ops_domain& domain_ops() { return *domain_ops_; }
 
+    // A thread that sleeps on the descriptors of a completion queue of this, and reads that when
+    // it is woken: the provider's own thread need not. `will`: it does so.
+    class Attendance {
+      public:
+        Attendance(Ia& ia, bool will) : ia_(will ? &ia : nullptr) { say(1); }
+        ~Attendance() { say(0); }
+        Attendance(const Attendance&) = delete;
+        Attendance& operator=(const Attendance&) = delete;
+
+      private:
+        void say(int there) {
+            if (ia_) {
+                ia_->domain_ops_->attend(ia_->domain_, there);
+            }
+        }
+        Ia* const ia_;
+    };
+
     // The handle that the Consumer knows: a number where this library gave it out
     // (dats_get_ia_handle).
     void* public_handle() const { return number_ ? number_ : handle(); }

@@ -51,6 +51,15 @@ class Wake {
         std::uint64_t count = 0;
         return fd_ >= 0 && read(fd_, &count, sizeof count) > 0;
     }
+    // clear(), if poll(2) has found it raised among these: no system call where it has not.
+    bool clear_if_in(const std::vector<pollfd>& polled) const {
+        for (const pollfd& each : polled) {
+            if (each.fd == fd_ && each.revents != 0) {
+                return clear();
+            }
+        }
+        return false;
+    }
 
   private:
     int fd_ = -1;
@@ -74,7 +83,8 @@ class WakePool {
         std::unique_ptr<Wake> wake_;
     };
 
-    // Not raised. Throws std::bad_alloc; out of descriptors its fd() is -1.
+    // Raised if who had it last was just being woken, so that the first sleep on it ends at
+    // once. Throws std::bad_alloc; out of descriptors its fd() is -1.
     Loan borrow() {
         const std::lock_guard lock(mutex_);
         if (spare_.empty()) {
@@ -84,7 +94,6 @@ class WakePool {
         }
         std::unique_ptr<Wake> wake = std::move(spare_.back());
         spare_.pop_back();
-        wake->clear();
         return {*this, std::move(wake)};
     }
 

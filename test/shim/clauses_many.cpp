@@ -110,6 +110,35 @@ Test(shim_evd, a_stream_that_comes_while_somebody_sleeps__wakes) {
     sleeper.join();
 }
 
+// EVD-10: who sleeps is woken by what comes on a connection that another thread has polled, and
+// polls no more.
+Test(shim_evd, another_thread_polls_and_stops__who_sleeps_is_woken) {
+    Adapter near;
+    Adapter far;
+    Memory here(near);
+    Memory there(far);
+    const Side a(near);
+    const Side b(far);
+    connect(a, b, Listener(far));
+    for (std::uint64_t round = 0; round < 20; ++round) {
+        EXPECT_OK(a.receive(here.at(64, 64), round));
+        std::thread sleeper([&] { expect_dto(a.recv, round); });
+        DAT_EVENT event;
+        while (DAT_GET_TYPE(dat_evd_dequeue(a.recv, &event)) != DAT_INVALID_STATE) { // EVD-17
+            std::this_thread::yield();
+        }
+        DAT_LMR_TRIPLET into = here.at(128, 8);
+        DAT_RMR_TRIPLET from = there.remote(0, 8);
+        EXPECT_OK(dat_ep_post_rdma_read(a.ep, 1, &into, cookie_of(round), &from,
+                                        DAT_COMPLETION_DEFAULT_FLAG));
+        while (is_empty(a.request)) {
+        }
+        EXPECT_OK(b.send(there.at(0, 8), round));
+        expect_dto(b.request, round);
+        sleeper.join();
+    }
+}
+
 // CNO-3, CNO-5: threads that sleep on one CNO each come back for an event of their own.
 Test(shim_cno, two_threads_asleep__two_events_wake_both) {
     Pair pair;

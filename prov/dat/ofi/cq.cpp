@@ -117,7 +117,6 @@ void CompletionQueue::kick() {
 }
 
 CompletionQueue::Look CompletionQueue::look(std::size_t enough) {
-    const soft::GateCaller in(domain_.gate());
     arm(false);
     if (size() < enough) {
         domain_.soft().progress();
@@ -138,18 +137,22 @@ int CompletionQueue::try_wait() {
         DAT_WARN(cq, "fi_trywait(): the completion queue was opened with FI_WAIT_NONE");
         return -FI_EINVAL;
     }
+    const soft::GateCaller in(domain_.gate());
     return look(1) != Look::quiet || kicked_.load(std::memory_order_acquire) ? -FI_EAGAIN : 0;
 }
 
+// Who looks is not told of what that brings.
 int CompletionQueue::watch(int fd) {
-    {
-        const soft::GateCaller in(domain_.gate());
-        lent_ = fd;
-        if (fd < 0) {
-            return 0;
-        }
+    const soft::GateCaller in(domain_.gate());
+    lent_ = -1;
+    if (fd < 0) {
+        return 0;
     }
-    return look(1) == Look::quiet ? 0 : -FI_EAGAIN;
+    if (look(1) != Look::quiet) {
+        return -FI_EAGAIN;
+    }
+    lent_ = fd;
+    return 0;
 }
 
 std::size_t CompletionQueue::threshold(const void* condition, std::size_t count) const {
@@ -167,8 +170,12 @@ ssize_t CompletionQueue::read_waiting(void* buf, std::size_t count, const void* 
     const auto deadline = Clock::now() + std::chrono::milliseconds(timeout_ms);
     const std::size_t enough = threshold(condition, count);
     const Sleeper sleeper(domain_.soft());
+    const auto look_inside = [&] {
+        const soft::GateCaller in(domain_.gate());
+        return look(enough);
+    };
     for (int left = timeout_ms;;) {
-        const Look found = look(enough);
+        const Look found = look_inside();
         if (found == Look::filled || left == 0) {
             return read<Entry>(buf, count);
         }

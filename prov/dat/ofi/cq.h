@@ -85,7 +85,7 @@ class CompletionQueue final : public fid_cq, public core::CompletionQueue {
         moving, // not yet, and there is more to progress
         quiet,  // not yet; the queue is armed, a thread may sleep on wait_fd()
     };
-    // Progresses.
+    // Progresses. Under the gate.
     Look look(std::size_t enough);
     std::size_t threshold(const void* condition, std::size_t count) const;
 

@@ -12,6 +12,7 @@
 #include "ofi/fabric.h"
 #include "ofi/mr.h"
 #include "ofi/no_op.h"
+#include "ofi/ours.h"
 #include "ofi/provider.h"
 #include "ofi/srx.h"
 #include "ofi/versions.h"
@@ -68,8 +69,24 @@ int bind(fid_t f, fid_t to, std::uint64_t flags) {
     return object_of<Domain, fid_domain>(f).bind_queue(object_of<EventQueue, fid_eq>(to), flags);
 }
 
+int attend(fid_domain* domain, int there) {
+    soft::Domain& soft = domain_of(domain).soft();
+    if (there) {
+        soft.sleeper_begins();
+    } else {
+        soft.sleeper_ends();
+    }
+    return 0;
+}
+
+fi_dat_ops_domain g_dat_ops = {
+    .size = sizeof(fi_dat_ops_domain),
+    .window = OfOurs<open_window>::call,
+    .attend = OfOurs<attend>::call,
+};
+
 int open_ops(fid_t, const char* name, std::uint64_t flags, void** table, void*) {
-    return give_table(dat_domain_ops, FI_DAT_DOMAIN_OPS, name, flags, table);
+    return give_table(g_dat_ops, FI_DAT_DOMAIN_OPS, name, flags, table);
 }
 
 fi_ops g_fid_ops = {

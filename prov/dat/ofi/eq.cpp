@@ -257,12 +257,15 @@ int EventQueue::try_wait() {
     return empty() ? 0 : -FI_EAGAIN;
 }
 
+// Who looks is not told of what that brings.
 int EventQueue::watch(int fd) {
-    {
-        const std::lock_guard lock(queue_mutex_);
-        lent_ = fd;
+    if (fd >= 0 && empty()) {
+        progress();
     }
-    return fd < 0 ? 0 : try_wait();
+    const std::lock_guard lock(queue_mutex_);
+    const bool quiet = fd < 0 || queue_.empty();
+    lent_ = quiet ? fd : -1;
+    return quiet ? 0 : -FI_EAGAIN;
 }
 
 std::size_t EventQueue::descriptors(int* fds, std::size_t count, std::uint64_t* changes) {

@@ -8,7 +8,6 @@
 #include "ofi/errors.h"
 #include "ofi/mr.h"
 #include "ofi/no_op.h"
-#include "ofi/ours.h"
 #include "ofi/post.h"
 
 #include <cstring>
@@ -62,6 +61,8 @@ MemoryWindow* window_of(fid_mr* f) {
     return f && f->fid.ops == &g_fid_ops ? static_cast<MemoryWindow*>(f) : nullptr;
 }
 
+} // namespace
+
 int open_window(fid_domain* f, const std::uint8_t* key, std::size_t size, fid_mr** window,
                 void* context) {
     return no_throw([&] {
@@ -79,6 +80,8 @@ int open_window(fid_domain* f, const std::uint8_t* key, std::size_t size, fid_mr
         return 0;
     });
 }
+
+namespace {
 
 constexpr std::uint64_t kRights = FI_REMOTE_READ | FI_REMOTE_WRITE | FI_DAT_INVALIDATE;
 constexpr std::uint64_t kFlags = FI_COMPLETION | FI_FENCE | FI_MORE | FI_DAT_ZERO_BASED;
@@ -197,10 +200,5 @@ int Endpoint::bind_window(const fi_dat_bind& bind, std::uint64_t& key) {
     key = bind.len > 0 ? prepared : FI_KEY_NOTAVAIL;
     return 0;
 }
-
-fi_dat_ops_domain dat_domain_ops = {
-    .size = sizeof(fi_dat_ops_domain),
-    .window = OfOurs<open_window>::call,
-};
 
 } // namespace dat::ofi

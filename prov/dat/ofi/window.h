@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// Memory windows (RMR), and the table of fi_ext_dat.h that makes them.
-// May include: ofi, libfabric.
+// Memory windows (RMR). May include: ofi, libfabric.
 #ifndef DAT_OFI_WINDOW_H
 #define DAT_OFI_WINDOW_H
 
-#include <rdma/fi_ext_dat.h>
+#include <rdma/fi_domain.h>
+
+#include <cstddef>
+#include <cstdint>
 
 namespace dat::ofi {
 
-extern fi_dat_ops_domain dat_domain_ops;
+// window() of fi_ext_dat.h.
+int open_window(fid_domain* domain, const std::uint8_t* key, std::size_t size, fid_mr** window,
+                void* context);
 
 } // namespace dat::ofi
 

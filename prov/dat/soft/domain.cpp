@@ -176,6 +176,7 @@ void Domain::wake(MemoryLink& link) {
         patience_ = share_of_polls_ = kPatience;
     }
     awake_.push_back(&link);
+    all_sleep_.store(false, std::memory_order_relaxed);
 }
 
 void Domain::let_sleep(MemoryLink& link) {
@@ -192,6 +193,7 @@ void Domain::let_sleep(MemoryLink& link) {
 bool Domain::rest() {
     std::erase(awake_, nullptr);
     if (awake_.empty()) {
+        all_sleep_.store(true, std::memory_order_relaxed);
         return true;
     }
     bool barrier = false;
@@ -208,6 +210,7 @@ bool Domain::rest() {
         }
         return !stirs;
     });
+    all_sleep_.store(awake_.empty(), std::memory_order_relaxed);
     return awake_.empty();
 }
 

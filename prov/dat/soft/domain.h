@@ -78,8 +78,9 @@ class Domain : private Pollable {
     // Posts wait for a progress() that no descriptor will call for. Any thread.
     bool has_put_off() const { return put_off_.load(std::memory_order_relaxed); }
     // A thread of the application is about to sleep on wait_fd() and will call
-    // progress(): the progress thread stays away meanwhile. Not under the gate, and
-    // before the last progress() that finds nothing.
+    // progress(): the progress thread stays away meanwhile, unless other threads leave links
+    // awake, that ring for nobody. Not under the gate, and before the last progress() that
+    // finds nothing.
     void sleeper_begins() { sleepers_.fetch_add(1, std::memory_order_relaxed); }
     void sleeper_ends() { sleepers_.fetch_sub(1, std::memory_order_relaxed); }
     // Starts the progress thread if this domain has one and it does not run yet.
@@ -190,6 +191,7 @@ class Domain : private Pollable {
 
     std::atomic<std::uint64_t> polls_{0}; // progress() calls of the application
     std::atomic<int> sleepers_{0};
+    std::atomic<bool> all_sleep_{true};   // of awake_, since the last rest()
     std::atomic<bool> put_off_{false};    // pushes_ is not empty
     std::atomic<bool> unattended_{false}; // the progress thread has taken over
     std::unique_ptr<Companion> companion_;

@@ -47,7 +47,8 @@ bool ProgressThread::woken(std::chrono::milliseconds wait) {
 // A post may take longer than a tick, where the kernel does a device's work within it; who
 // posts many of them polls behind the last.
 bool ProgressThread::application_is_there() const {
-    return domain_.sleepers_.load(std::memory_order_relaxed) > 0 ||
+    return (domain_.sleepers_.load(std::memory_order_relaxed) > 0 &&
+            domain_.all_sleep_.load(std::memory_order_relaxed)) ||
            domain_.polls_.load(std::memory_order_relaxed) != seen_ || domain_.gate_.is_occupied();
 }
 
@@ -84,6 +85,9 @@ void ProgressThread::watch() {
                 return;
             }
             continue;
+        }
+        if (application_is_there()) {
+            return;
         }
         std::array<pollfd, 2> fds{{{domain_.wait_fd(), POLLIN, 0}, {wake_fd_, POLLIN, 0}}};
         if (poll(fds.data(), fds.size(), -1) < 0 && errno != EINTR) {
