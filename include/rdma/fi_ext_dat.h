@@ -119,11 +119,14 @@ extern "C" {
  * waiting do not look at it: whether a waiter is to go on is decided by who reads
  * (DTO-23, U-27).
  * FI_DAT_BIND: with the completion of bind_window().
+ * FI_DAT_QUEUED: with fi_eq_read(): only what is in the queue already; nothing is moved, and the
+ * kernel not asked.
  */
 #define FI_DAT_SOLICITED (1ULL << 63)
 #define FI_DAT_INVALIDATE (1ULL << 62)
 #define FI_DAT_BIND (1ULL << 61)
 #define FI_DAT_UNSIGNALLED (1ULL << 60)
+#define FI_DAT_QUEUED (1ULL << 59)
 
 /*
  * Flag of fi_mr_regattr() and of a fi_dat_bind: peers name the first byte by

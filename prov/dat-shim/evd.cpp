@@ -12,6 +12,7 @@
 #include "dat-shim/srq.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <span>
 
@@ -402,16 +403,36 @@ void Evd::pump() {
         }
         return;
     }
-    pump_merged();
+    pump_merged(0);
+}
+
+// As pump(), for a program that asks again and again: in vain the kernel is asked for events a
+// sixteenth of the time at most, however slow it is. What is queued already is there each time.
+void Evd::poll() {
+    using Clock = std::chrono::steady_clock;
+    constexpr Clock::duration kPeriod = std::chrono::microseconds(20);
+    constexpr Clock::duration kLongest = std::chrono::milliseconds(1);
+    if (sources_.empty() || (cno_ && cno_->has_descriptor())) {
+        return pump();
+    }
+    const auto now = Clock::now();
+    if (now < ask_at_) {
+        return pump_merged(FI_DAT_QUEUED);
+    }
+    pump_merged(0);
+    if (fifo_.empty()) {
+        const auto end = Clock::now();
+        ask_at_ = end + std::clamp(16 * (end - now), kPeriod, kLongest);
+    }
 }
 
 // An ending can be read only when all completions of its connection can be: so
 // completions that are fetched after it go before it. ESTABLISHED can be read before
 // any receive of its connection completes: events are fetched until there is none
-// behind the last completion, and ESTABLISHED goes first.
-void Evd::pump_merged() {
-    for (bool first = true;; first = false) {
-        const bool events = drain_events(early_, late_);
+// behind the last completion, and ESTABLISHED goes first. `flags`: of the first look.
+void Evd::pump_merged(std::uint64_t flags) {
+    for (bool first = true;; first = false, flags = 0) {
+        const bool events = drain_events(early_, late_, flags);
         if (!events && !first) {
             break;
         }
@@ -451,10 +472,10 @@ bool Evd::drain_completions(EventQueue& into) {
     }
 }
 
-bool Evd::drain_events(EventQueue& early, EventQueue& late) {
+bool Evd::drain_events(EventQueue& early, EventQueue& late, std::uint64_t flags) {
     bool any = false;
     for (std::size_t i = 0; i < sources_.size(); ++i) {
-        while (read_event(sources_[i], early, late)) {
+        while (read_event(sources_[i], early, late, flags)) {
             any = true;
         }
     }
@@ -536,10 +557,11 @@ bool Evd::read_failure(fid_eq* queue, EventQueue& late) {
     return true;
 }
 
-bool Evd::read_event(const Source& source, EventQueue& early, EventQueue& late) {
+bool Evd::read_event(const Source& source, EventQueue& early, EventQueue& late,
+                     std::uint64_t flags) {
     Read read;
     std::uint32_t type = 0;
-    const ssize_t got = fi_eq_read(source.eq, &type, read.bytes, sizeof read.bytes, 0);
+    const ssize_t got = fi_eq_read(source.eq, &type, read.bytes, sizeof read.bytes, flags);
     if (got == -FI_EAVAIL) {
         return read_failure(source.eq, late);
     }

@@ -17,6 +17,7 @@
 #include <rdma/fi_ext_dat.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <mutex>
 #include <optional>
@@ -105,10 +106,11 @@ class Evd final : public Object {
     void stop_waiting(std::unique_lock<std::mutex>& lock);
     Return check_wait(std::int32_t threshold) const;
     void pump();
-    void pump_merged();
+    void poll();
+    void pump_merged(std::uint64_t flags);
     bool drain_completions(EventQueue& into);
-    bool drain_events(EventQueue& early, EventQueue& late);
-    bool read_event(const Source& source, EventQueue& early, EventQueue& late);
+    bool drain_events(EventQueue& early, EventQueue& late, std::uint64_t flags);
+    bool read_event(const Source& source, EventQueue& early, EventQueue& late, std::uint64_t flags);
     bool read_failure(fid_eq* queue, EventQueue& late);
     // From here on `fd` is told of what comes, -1: none is. False: something is there to
     // be fetched.
@@ -132,10 +134,11 @@ class Evd final : public Object {
     std::mutex mutex_; // what follows
     std::vector<Source> sources_;
     EventQueue fifo_;
-    EventQueue early_, late_, done_; // of pump_merged()
-    std::uint32_t notifying_ = 0;    // events in fifo_ that notify
-    std::uint32_t requests_ = 0;     // connection requests in fifo_ (SP-3)
-    std::uint32_t software_ = 0;     // software events in fifo_
+    EventQueue early_, late_, done_;                 // of pump_merged()
+    std::chrono::steady_clock::time_point ask_at_{}; // the kernel for events; by poll()
+    std::uint32_t notifying_ = 0;                    // events in fifo_ that notify
+    std::uint32_t requests_ = 0;                     // connection requests in fifo_ (SP-3)
+    std::uint32_t software_ = 0;                     // software events in fifo_
     Config config_ = Config::none;
     int dto_streams_ = 0;
     int other_streams_ = 0;

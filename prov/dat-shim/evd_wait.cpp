@@ -41,7 +41,7 @@ Return Evd::dequeue_slow(Event& event) {
         return fail(Type::invalid_state, Sub::invalid_state_evd_waiter);
     }
     if (fifo_.empty()) {
-        pump();
+        poll();
     }
     if (fifo_.empty()) {
         after_change();

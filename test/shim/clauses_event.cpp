@@ -282,6 +282,16 @@ Test(shim_evd, solicited_and_unsignalled__decide_who_is_woken) {
                 DAT_INVALID_PARAMETER);
 }
 
+// EVD-21: what came within the program's own call is there, also right after a look in vain.
+Test(shim_evd, dequeue_right_after_one_in_vain__finds_what_came_between) {
+    Pair pair;
+    cr_assert(is_empty(pair.a.conn));
+    EXPECT_OK(dat_ep_disconnect(pair.a.ep, DAT_CLOSE_ABRUPT_FLAG));
+    DAT_EVENT event;
+    EXPECT_OK(dat_evd_dequeue(pair.a.conn, &event));
+    cr_assert_eq(event.event_number, DAT_CONNECTION_EVENT_DISCONNECTED);
+}
+
 // EVD-23, DISC-10, EP-75, IA-12
 Test(shim_evd, all_streams_in_one__come_in_order) {
     Adapter adapter;

@@ -115,6 +115,32 @@ TRANSPORT_TEST(dat_queue, an_event_queue__tells_of_events_and_of_new_listeners) 
     cr_assert_neq(sleep.changes, before);
 }
 
+// Whoever polls may ask for events without a look at where they come from: FI_DAT_QUEUED.
+TRANSPORT_TEST(dat_queue, what_is_queued__is_read_without_moving_anything) {
+    Side listener(transport);
+    Side side(transport);
+    listener.listen();
+    listener.asleep = true;
+    Endpoint asking(side);
+    cr_assert_eq(asking.connect(listener), 0);
+    const auto comes = [&] {
+        for (const int fd : Sleep(&listener.eq()->fid).descriptors()) {
+            pollfd polled{fd, POLLIN, 0};
+            if (poll(&polled, 1, 0) > 0) {
+                return true;
+            }
+        }
+        return false;
+    };
+    cr_assert(wait_until(comes));
+    std::uint32_t type = 0;
+    Bytes room(1024);
+    cr_assert_eq(fi_eq_read(listener.eq(), &type, room.data(), room.size(), FI_DAT_QUEUED),
+                 -FI_EAGAIN);
+    listener.asleep = false;
+    wait_event(listener, FI_CONNREQ);
+}
+
 TRANSPORT_TEST(dat_queue, another_name__is_not_offered) {
     Side side(transport);
     void* ops = nullptr;

@@ -10,6 +10,8 @@
 #include "ofi/queue_ops.h"
 #include "ofi/versions.h"
 
+#include <rdma/fi_ext_dat.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -201,7 +203,7 @@ ssize_t EventQueue::take(std::uint32_t* type, void* buf, std::size_t len, std::u
 }
 
 ssize_t EventQueue::read(std::uint32_t* type, void* buf, std::size_t len, std::uint64_t flags) {
-    if (empty()) {
+    if ((flags & FI_DAT_QUEUED) == 0 && empty()) {
         progress();
     }
     return take(type, buf, len, flags);
