@@ -4,8 +4,10 @@
 #include "pair.h"
 
 #include <filesystem>
+#include <fstream>
 #include <iterator>
 #include <memory>
+#include <string>
 #include <sys/resource.h>
 #include <thread>
 #include <vector>
@@ -50,6 +52,20 @@ double cpu_seconds_of_thread() {
     return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
+// How often threads of this process went to sleep.
+long switches_of_all_threads() {
+    long sum = 0;
+    for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
+        std::ifstream status(thread.path() / "status");
+        for (std::string word; status >> word;) {
+            if (long count = 0; word == "voluntary_ctxt_switches:" && status >> count) {
+                sum += count;
+            }
+        }
+    }
+    return sum;
+}
+
 } // namespace
 
 // EVD-1, EVD-10, EVD-14: 1,002 of them, each of which somebody has slept on, cost no
@@ -76,6 +92,15 @@ Test(shim_evd, a_thousand_and_two_of_one_adapter__all_can_be_waited_for) {
         connect(*sides[first], *sides[first + 1], listener);
         wake(*sides[first], *sides[first + 1], memory);
     }
+}
+
+// EVD-10: and so do the library's own threads, which do not wake by the clock for long.
+Test(shim_evd, who_waits__has_no_thread_that_wakes) {
+    const Pair pair;
+    const auto before = switches_of_all_threads();
+    wait_in_vain(pair.a.recv, 1'000'000);
+    const auto made = switches_of_all_threads() - before;
+    cr_assert_lt(made, 120, "%ld times", made);
 }
 
 // EVD-10: who is blocked takes no processor time, also while there is a connection.

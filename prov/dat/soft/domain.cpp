@@ -79,6 +79,8 @@ void Domain::polled_unattended(std::uint64_t polls) {
     }
 }
 
+void Domain::wake_thread() { thread_->yield(); }
+
 void Domain::progress_as_outsider() {
     const GateOutsider inside(gate_);
     run_once();
@@ -176,7 +178,8 @@ void Domain::wake(MemoryLink& link) {
         patience_ = share_of_polls_ = kPatience;
     }
     awake_.push_back(&link);
-    all_sleep_.store(false, std::memory_order_relaxed);
+    all_sleep_.store(false, std::memory_order_seq_cst);
+    call_back();
 }
 
 void Domain::let_sleep(MemoryLink& link) {

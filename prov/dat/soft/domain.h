@@ -82,7 +82,10 @@ class Domain : private Pollable {
     // awake, that ring for nobody. Not under the gate, and before the last progress() that
     // finds nothing.
     void sleeper_begins() { sleepers_.fetch_add(1, std::memory_order_relaxed); }
-    void sleeper_ends() { sleepers_.fetch_sub(1, std::memory_order_relaxed); }
+    void sleeper_ends() {
+        sleepers_.fetch_sub(1, std::memory_order_seq_cst);
+        call_back();
+    }
     // Starts the progress thread if this domain has one and it does not run yet.
     // Called when there is a connection to look after; under the gate.
     void need_progress();
@@ -148,6 +151,18 @@ class Domain : private Pollable {
     static constexpr std::uint32_t kReactorPeriod = 32; // rounds
 
     void ready(std::uint32_t events) override; // handshakes_ has something
+    // A thread of the application sleeps, and is woken by whatever comes.
+    bool is_slept_on() const {
+        return sleepers_.load(std::memory_order_seq_cst) > 0 &&
+               all_sleep_.load(std::memory_order_seq_cst);
+    }
+    // That may not be so any more: the progress thread looks again.
+    void call_back() {
+        if (dormant_.load(std::memory_order_seq_cst)) [[unlikely]] {
+            wake_thread();
+        }
+    }
+    void wake_thread();
     static std::span<std::byte> made(std::unique_ptr<std::byte[]>& scratch) {
         if (!scratch) [[unlikely]] {
             scratch = std::make_unique_for_overwrite<std::byte[]>(kScratchSize);
@@ -192,6 +207,7 @@ class Domain : private Pollable {
     std::atomic<std::uint64_t> polls_{0}; // progress() calls of the application
     std::atomic<int> sleepers_{0};
     std::atomic<bool> all_sleep_{true};   // of awake_, since the last rest()
+    std::atomic<bool> dormant_{false};    // the progress thread waits for call_back()
     std::atomic<bool> put_off_{false};    // pushes_ is not empty
     std::atomic<bool> unattended_{false}; // the progress thread has taken over
     std::unique_ptr<Companion> companion_;

@@ -36,7 +36,7 @@ ProgressThread::~ProgressThread() {
 
 void ProgressThread::yield() { eventfd_write(wake_fd_, 1); }
 
-// Within the time.
+// Within the time; kForEver: whenever it is.
 bool ProgressThread::woken(std::chrono::milliseconds wait) {
     pollfd wake{wake_fd_, POLLIN, 0};
     eventfd_t count = 0;
@@ -47,9 +47,8 @@ bool ProgressThread::woken(std::chrono::milliseconds wait) {
 // A post may take longer than a tick, where the kernel does a device's work within it; who
 // posts many of them polls behind the last.
 bool ProgressThread::application_is_there() const {
-    return (domain_.sleepers_.load(std::memory_order_relaxed) > 0 &&
-            domain_.all_sleep_.load(std::memory_order_relaxed)) ||
-           domain_.polls_.load(std::memory_order_relaxed) != seen_ || domain_.gate_.is_occupied();
+    return domain_.is_slept_on() || domain_.polls_.load(std::memory_order_relaxed) != seen_ ||
+           domain_.gate_.is_occupied();
 }
 
 void ProgressThread::run() {
@@ -60,11 +59,30 @@ void ProgressThread::run() {
             return;
         }
         if (application_is_there()) {
-            seen_ = domain_.polls_.load(std::memory_order_relaxed);
+            stay_away();
         } else {
             take_over();
         }
     }
+}
+
+void ProgressThread::stay_away() {
+    const std::uint64_t polls = domain_.polls_.load(std::memory_order_relaxed);
+    still_ = polls == seen_ ? still_ + 1 : 0;
+    seen_ = polls;
+    if (still_ > kLongSleep) {
+        still_ = 0;
+        sleep_as_long();
+    }
+}
+
+// What it sleeps for is said before it looks, and looked at after that has changed.
+void ProgressThread::sleep_as_long() {
+    domain_.dormant_.store(true, std::memory_order_seq_cst);
+    if (domain_.is_slept_on()) {
+        woken(kForEver);
+    }
+    domain_.dormant_.store(false, std::memory_order_seq_cst);
 }
 
 // Looks after the domain until the application is back or the thread has to end.

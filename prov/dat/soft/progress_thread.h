@@ -36,10 +36,15 @@ class ProgressThread {
     // that was woken by the same descriptor is given to come first.
     static constexpr std::chrono::milliseconds kTick{4};
     static constexpr std::chrono::milliseconds kGrace{1};
+    static constexpr std::chrono::milliseconds kForEver{-1};
+    // So many ticks that the application did nothing but sleep: it may go on for hours.
+    static constexpr int kLongSleep = 16;
 
     void run();
     bool application_is_there() const;
     bool woken(std::chrono::milliseconds wait);
+    void stay_away();
+    void sleep_as_long();
     void take_over();
     void watch();
 
@@ -47,6 +52,7 @@ class ProgressThread {
     int wake_fd_ = -1; // an eventfd, readable when the thread has to end or may leave
     std::atomic<bool> ending_{false};
     std::uint64_t seen_ = 0;
+    int still_ = 0; // ticks in a row in which the application slept
     std::thread thread_;
 };
 
