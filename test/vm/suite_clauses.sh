@@ -9,7 +9,7 @@ tests=(
     "100 ends_over_rxe over rxe ends"
     "100 ends_over_siw over siw ends"
     "600 states_over_rxe over rxe states"
-    "600 states_over_siw over siw states"
+    "900 states_over_siw over siw states"
     "600 clauses_over_rxe over rxe shim_clauses"
     "600 clauses_over_siw over siw shim_clauses"
     "600 clauses_of_1_2_over_rxe over rxe shim_clauses12"
