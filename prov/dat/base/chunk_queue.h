@@ -33,10 +33,9 @@ template <class T, std::size_t PerChunk = 128> class ChunkQueue {
     // out of memory.
     bool reserve() {
         if (!head_) {
-            head_.reset(new (std::nothrow) Chunk);
-            tail_ = head_.get();
+            begin_with(new (std::nothrow) Chunk);
         }
-        if (head_ && write_ == PerChunk && !spare_) {
+        if (head_ && write_ == write_end_ && !spare_) {
             spare_.reset(new (std::nothrow) Chunk);
             return spare_ != nullptr;
         }
@@ -46,25 +45,25 @@ template <class T, std::size_t PerChunk = 128> class ChunkQueue {
     // Appends; allocates a chunk now and then. Aborts the process by
     // std::bad_alloc where there is no memory left and reserve() was not asked.
     void push(const T& item) {
-        if (!tail_ || write_ == PerChunk) [[unlikely]] {
+        if (write_ == write_end_) [[unlikely]] {
             add_chunk();
         }
-        tail_->items[write_++] = item;
+        *write_++ = item;
         ++size_;
     }
 
     // The oldest item. Precondition: !empty().
     T& front() {
         assert(size_ > 0);
-        return head_->items[read_];
+        return *read_;
     }
 
     void pop() {
         assert(size_ > 0);
         ++read_;
         if (--size_ == 0) {
-            read_ = write_ = 0; // a chunk is linked for an item only: head_ is tail_
-        } else if (read_ == PerChunk) [[unlikely]] {
+            read_ = write_ = head_->items; // a chunk is linked for an item only: head_ is tail_
+        } else if (read_ == read_end_) [[unlikely]] {
             drop_chunk();
         }
     }
@@ -86,7 +85,9 @@ template <class T, std::size_t PerChunk = 128> class ChunkQueue {
         std::swap(spare_, other.spare_);
         std::swap(tail_, other.tail_);
         std::swap(read_, other.read_);
+        std::swap(read_end_, other.read_end_);
         std::swap(write_, other.write_);
+        std::swap(write_end_, other.write_end_);
         std::swap(size_, other.size_);
     }
 
@@ -96,29 +97,40 @@ template <class T, std::size_t PerChunk = 128> class ChunkQueue {
         std::unique_ptr<Chunk> next;
     };
 
+    // The first one; nullptr: there is none.
+    void begin_with(Chunk* chunk) {
+        head_.reset(chunk);
+        tail_ = chunk;
+        if (chunk) {
+            read_ = write_ = chunk->items;
+            read_end_ = write_end_ = chunk->items + PerChunk;
+        }
+    }
     __attribute__((noinline, cold)) void add_chunk() {
         if (!head_) {
-            head_ = std::make_unique<Chunk>();
-            tail_ = head_.get();
-            return;
+            return begin_with(new Chunk);
         }
         tail_->next = spare_ ? std::move(spare_) : std::make_unique<Chunk>();
         tail_ = tail_->next.get();
-        write_ = 0;
+        write_ = tail_->items;
+        write_end_ = tail_->items + PerChunk;
     }
     __attribute__((noinline)) void drop_chunk() {
         std::unique_ptr<Chunk> done = std::exchange(head_, std::move(head_->next));
         if (!spare_) {
             spare_ = std::move(done);
         }
-        read_ = 0;
+        read_ = head_->items;
+        read_end_ = head_->items + PerChunk;
     }
 
     std::unique_ptr<Chunk> head_;
     std::unique_ptr<Chunk> spare_;
     Chunk* tail_ = nullptr;
-    std::size_t read_ = 0;  // in head_
-    std::size_t write_ = 0; // in tail_
+    T* read_ = nullptr; // in head_, before read_end_
+    T* read_end_ = nullptr;
+    T* write_ = nullptr; // in tail_; read_ where nothing is there
+    T* write_end_ = nullptr;
     std::size_t size_ = 0;
 };
 
