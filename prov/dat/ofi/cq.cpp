@@ -61,6 +61,14 @@ int CompletionQueue::open() {
     return rc ? rc : wait_.add(domain_.soft().wait_fd());
 }
 
+ssize_t CompletionQueue::look_at_first() {
+    domain_.soft().progress();
+    if (!move_if_empty()) {
+        return -FI_EAGAIN;
+    }
+    return front().status == core::DtoStatus::success ? 0 : -FI_EAVAIL;
+}
+
 template <class Entry>
 [[gnu::always_inline]] inline ssize_t CompletionQueue::take(Entry* entries, std::size_t count) {
     std::size_t taken = 0;
@@ -68,9 +76,6 @@ template <class Entry>
         const core::Completion& first = front();
         if (first.status != core::DtoStatus::success) [[unlikely]] {
             return taken > 0 ? static_cast<ssize_t>(taken) : -FI_EAVAIL;
-        }
-        if (taken == count) { // of no entries: whether there is an error
-            break;
         }
         fill(entries[taken++], first);
         pop();

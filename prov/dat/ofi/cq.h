@@ -31,10 +31,10 @@ class CompletionQueue final : public fid_cq, public core::CompletionQueue {
 
     // Serves from the queue, and moves the domain only where that is empty. 0 or
     // more entries, -FI_EAGAIN, -FI_EAVAIL.
-    template <class Entry> ssize_t read(void* buf, std::size_t count) {
+    template <class Entry> [[gnu::always_inline]] ssize_t read(void* buf, std::size_t count) {
         const soft::GateCaller in(domain_.gate());
-        if (count == 0) {
-            domain_.soft().progress();
+        if (count == 0) [[unlikely]] {
+            return look_at_first();
         }
         return move_if_empty() ? take<Entry>(static_cast<Entry*>(buf), count) : -FI_EAGAIN;
     }
@@ -78,7 +78,9 @@ class CompletionQueue final : public fid_cq, public core::CompletionQueue {
         signal_.clear();
         return true;
     }
-    // Precondition: !empty().
+    // Of a read of no entries, which moves the domain: 0, -FI_EAGAIN, -FI_EAVAIL.
+    ssize_t look_at_first();
+    // Precondition: !empty(), and count > 0.
     template <class Entry> ssize_t take(Entry* entries, std::size_t count);
     enum class Look : std::uint8_t {
         filled, // with as many as are wanted, or an error

@@ -20,7 +20,8 @@ bool membarrier_works() {
 
 } // namespace
 
-Gate::Gate(bool shared) : shared_(shared), asymmetric_(membarrier_works()) {}
+Gate::Gate(bool shared)
+    : shared_(shared), asymmetric_(membarrier_works()), plain_(asymmetric_ && !shared) {}
 
 void Gate::give_way() {
     inside_.store(false, std::memory_order_release);

@@ -23,17 +23,14 @@ class Gate {
     // The application's side. Never blocks for longer than an outsider holds the
     // gate, which does not sleep while it does. Not recursive.
     void enter() {
-        if (shared_) [[unlikely]] {
-            callers_.lock();
-        }
         // A store, then a load of another variable: the processor may swap them unless
         // the other side fences for both, by membarrier(2). Where that is refused each
         // enter() has to fence for itself.
-        if (asymmetric_) [[likely]] {
+        if (plain_) [[likely]] {
             inside_.store(true, std::memory_order_relaxed);
             std::atomic_signal_fence(std::memory_order_seq_cst);
         } else {
-            inside_.store(true, std::memory_order_seq_cst);
+            enter_otherwise();
         }
         if (wanted_.load(std::memory_order_seq_cst)) [[unlikely]] {
             give_way();
@@ -53,10 +50,22 @@ class Gate {
     bool is_occupied() const { return inside_.load(std::memory_order_relaxed); }
 
   private:
+    void enter_otherwise() {
+        if (shared_) {
+            callers_.lock();
+        }
+        if (asymmetric_) {
+            inside_.store(true, std::memory_order_relaxed);
+            std::atomic_signal_fence(std::memory_order_seq_cst);
+        } else {
+            inside_.store(true, std::memory_order_seq_cst);
+        }
+    }
     void give_way();
 
     const bool shared_;
     const bool asymmetric_;
+    const bool plain_; // asymmetric_, and not shared_
     std::mutex callers_;
     std::atomic<bool> inside_{false}; // the application is between enter and leave
     std::atomic<int> wanted_{0};      // outsiders that wait for or hold the gate
@@ -66,7 +75,8 @@ class Gate {
 class GateCaller {
   public:
     explicit GateCaller(Gate& gate) : gate_(gate) { gate_.enter(); }
-    ~GateCaller() { gate_.leave(); }
+    // Inlined where it unwinds as well: so no call needs its address, nor keeps it in memory.
+    [[gnu::always_inline]] ~GateCaller() { gate_.leave(); }
     GateCaller(const GateCaller&) = delete;
     GateCaller& operator=(const GateCaller&) = delete;
 
