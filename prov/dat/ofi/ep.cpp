@@ -303,15 +303,15 @@ int Endpoint::bind_queue(CompletionQueue& cq, std::uint64_t flags) {
                                             : "a completion queue is bound already");
         return enabled_ ? -FI_EOPBADSTATE : -FI_EINVAL;
     }
-    const bool all = (flags & FI_SELECTIVE_COMPLETION) == 0;
+    const std::uint64_t reports = (flags & FI_SELECTIVE_COMPLETION) == 0 ? FI_COMPLETION : 0;
     if (tx) {
         tx_cq_ = &cq;
-        tx_reports_all_ = all;
+        tx_reports_ = reports;
         cq.users.add();
     }
     if (rx) {
         rx_cq_ = &cq;
-        rx_reports_all_ = all;
+        rx_reports_ = reports;
         cq.users.add();
     }
     return 0;

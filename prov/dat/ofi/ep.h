@@ -54,12 +54,15 @@ class Endpoint final : public fid_ep, private soft::EndpointOwner {
     std::uint64_t rx_flags() const { return rx_flags_; }
     void set_tx_flags(std::uint64_t flags) { tx_flags_ = flags; }
     void set_rx_flags(std::uint64_t flags) { rx_flags_ = flags; }
+    // The same, with FI_COMPLETION wherever a success is reported.
+    std::uint64_t tx_usual() const { return tx_flags_ | tx_reports_; }
+    std::uint64_t rx_usual() const { return rx_flags_ | rx_reports_; }
     // Whether a success is reported, by the flags of an operation.
     bool tx_reported(std::uint64_t flags) const {
-        return tx_reports_all_ || (flags & FI_COMPLETION) != 0;
+        return ((flags | tx_reports_) & FI_COMPLETION) != 0;
     }
     bool rx_reported(std::uint64_t flags) const {
-        return rx_reports_all_ || (flags & FI_COMPLETION) != 0;
+        return ((flags | rx_reports_) & FI_COMPLETION) != 0;
     }
     std::size_t inject_size() const { return inject_size_; }
     std::size_t read_segments() const { return domain_.offering().read_segments; }
@@ -138,8 +141,9 @@ class Endpoint final : public fid_ep, private soft::EndpointOwner {
     const std::size_t inject_size_;
     const std::size_t message_size_; // bytes, at most
     std::size_t min_multi_ = 0;
-    bool tx_reports_all_ = true;
-    bool rx_reports_all_ = true;
+    // FI_COMPLETION, or 0: what each operation has besides its flags.
+    std::uint64_t tx_reports_ = FI_COMPLETION;
+    std::uint64_t rx_reports_ = FI_COMPLETION;
     bool enabled_ = false;
     iwarp::SocketAddress name_; // these four: guarded by the gate
     iwarp::SocketAddress peer_;

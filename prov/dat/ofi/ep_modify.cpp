@@ -166,12 +166,12 @@ int Endpoint::change(const fi_dat_ep_attr& attr, ZoneHandle zone) {
     if ((mask & FI_DAT_EP_TX_CQ) != 0) {
         replace_queue(tx_cq_, attr.tx_cq ? &cq_of(attr.tx_cq) : nullptr);
         tx_unwanted_ = !attr.tx_cq;
-        tx_reports_all_ = (attr.tx_cq_flags & FI_SELECTIVE_COMPLETION) == 0;
+        tx_reports_ = (attr.tx_cq_flags & FI_SELECTIVE_COMPLETION) == 0 ? FI_COMPLETION : 0;
     }
     if ((mask & FI_DAT_EP_RX_CQ) != 0) {
         replace_queue(rx_cq_, attr.rx_cq ? &cq_of(attr.rx_cq) : nullptr);
         rx_unwanted_ = !attr.rx_cq;
-        rx_reports_all_ = (attr.rx_cq_flags & FI_SELECTIVE_COMPLETION) == 0;
+        rx_reports_ = (attr.rx_cq_flags & FI_SELECTIVE_COMPLETION) == 0 ? FI_COMPLETION : 0;
     }
     if (enabled_) {
         soft_.set_queues(tx_cq_, rx_cq_);

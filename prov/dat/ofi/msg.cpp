@@ -76,10 +76,42 @@ namespace {
 template <class Path> struct Messages {
     static constexpr std::uint64_t kDone = FI_SEND | FI_MSG;
 
+    // A message of one segment.
+    [[gnu::always_inline]] static ssize_t one_here(const char* call, fid_ep* ep, const void* buf,
+                                                   std::size_t len, void* desc, void* context,
+                                                   std::uint64_t flags, std::uint64_t data = 0) {
+        const iovec iov{const_cast<void*>(buf), len};
+        return submit_here<Path>(call, ep,
+                                 {.op = soft::OpCode::send,
+                                  .completion_flags = kDone,
+                                  .iov = &iov,
+                                  .count = 1,
+                                  .length = len,
+                                  .context = context,
+                                  .flags = flags,
+                                  .data = data,
+                                  .descriptors = &desc});
+    }
+    [[gnu::noinline]] static ssize_t one(const char* call, fid_ep* ep, const void* buf,
+                                         std::size_t len, void* desc, void* context,
+                                         std::uint64_t flags, std::uint64_t data = 0) {
+        return one_here(call, ep, buf, len, desc, context, flags, data);
+    }
+
     static ssize_t recv(fid_ep* ep, void* buf, std::size_t len, void* desc, fi_addr_t,
                         void* context) {
+        const std::uint64_t flags = ep_of(ep).rx_usual();
+        if (flags == kUsual) [[likely]] {
+            const iovec iov{buf, len};
+            return receive_here<Path>("fi_recv()", ep, &iov, &desc, 1, context, kUsual);
+        }
+        return recv_one(ep, buf, len, desc, context, flags);
+    }
+
+    [[gnu::noinline]] static ssize_t recv_one(fid_ep* ep, void* buf, std::size_t len, void* desc,
+                                              void* context, std::uint64_t flags) {
         const iovec iov{buf, len};
-        return receive_here<Path>("fi_recv()", ep, &iov, &desc, 1, context, ep_of(ep).rx_flags());
+        return receive_here<Path>("fi_recv()", ep, &iov, &desc, 1, context, flags);
     }
 
     static ssize_t recvv(fid_ep* ep, const iovec* iov, void** desc, std::size_t count, fi_addr_t,
@@ -101,21 +133,14 @@ template <class Path> struct Messages {
 
     static ssize_t send(fid_ep* ep, const void* buf, std::size_t len, void* desc, fi_addr_t,
                         void* context) {
-        const iovec iov{const_cast<void*>(buf), len};
-        const std::uint64_t flags = ep_of(ep).tx_flags();
-        Post post{.op = soft::OpCode::send,
-                  .completion_flags = kDone,
-                  .iov = &iov,
-                  .count = 1,
-                  .length = len,
-                  .context = context,
-                  .flags = flags,
-                  .descriptors = &desc};
-        if ((flags & ~kPlainFlags) == 0) [[likely]] {
-            post.flags = flags & kPlainFlags; // the compiler sees what is left
-            return submit_here<Path>("fi_send()", ep, post);
+        const std::uint64_t flags = ep_of(ep).tx_usual();
+        if (flags == kUsual) [[likely]] {
+            return one_here("fi_send()", ep, buf, len, desc, context, kUsual);
         }
-        return submit<Path>("fi_send()", ep, post);
+        if (flags == kUsualPlaced) {
+            return one_here("fi_send()", ep, buf, len, desc, context, kUsualPlaced);
+        }
+        return one("fi_send()", ep, buf, len, desc, context, flags);
     }
 
     static ssize_t sendv(fid_ep* ep, const iovec* iov, void** desc, std::size_t count, fi_addr_t,
@@ -162,17 +187,8 @@ template <class Path> struct Messages {
 
     static ssize_t senddata(fid_ep* ep, const void* buf, std::size_t len, void* desc,
                             std::uint64_t data, fi_addr_t, void* context) {
-        const iovec iov{const_cast<void*>(buf), len};
-        return submit<Path>("fi_senddata()", ep,
-                            {.op = soft::OpCode::send,
-                             .completion_flags = kDone,
-                             .iov = &iov,
-                             .count = 1,
-                             .length = len,
-                             .context = context,
-                             .flags = ep_of(ep).tx_flags() | FI_REMOTE_CQ_DATA,
-                             .data = data,
-                             .descriptors = &desc});
+        return one("fi_senddata()", ep, buf, len, desc, context,
+                   ep_of(ep).tx_flags() | FI_REMOTE_CQ_DATA, data);
     }
 
     static ssize_t silent(const char* call, fid_ep* ep, const void* buf, std::size_t len,

@@ -64,8 +64,9 @@ struct Post {
 };
 
 inline constexpr std::uint64_t kRequestFlags = kTxOpFlags | FI_MORE | FI_FENCE | FI_DAT_UNSIGNALLED;
-// What a post may ask for that goes straight.
-inline constexpr std::uint64_t kPlainFlags = FI_COMPLETION | FI_TRANSMIT_COMPLETE;
+// What most posts ask for, which go straight, with flags that the compiler knows.
+inline constexpr std::uint64_t kUsual = FI_COMPLETION;
+inline constexpr std::uint64_t kUsualPlaced = FI_COMPLETION | FI_TRANSMIT_COMPLETE;
 inline constexpr std::uint64_t kDataFlags = FI_REMOTE_CQ_DATA | FI_DAT_SOLICITED;
 inline constexpr std::uint64_t kReceiveFlags = kRxOpFlags | FI_MORE | FI_DAT_UNSIGNALLED;
 

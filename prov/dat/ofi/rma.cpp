@@ -49,6 +49,15 @@ template <class Path> struct Rma {
     }
 
     template <soft::OpCode Op>
+    [[gnu::noinline]] static ssize_t one(const char* call, fid_ep* ep, const void* buf,
+                                         std::size_t len, void* desc, std::uint64_t address,
+                                         std::uint64_t key, void* context,
+                                         std::uint64_t more_flags = 0, std::uint64_t data = 0) {
+        const iovec iov{const_cast<void*>(buf), len};
+        return vector<Op>(call, ep, &iov, &desc, 1, address, key, context, more_flags, data);
+    }
+
+    template <soft::OpCode Op>
     static ssize_t message(const char* call, fid_ep* ep, const fi_msg_rma& msg,
                            std::uint64_t flags) {
         constexpr std::uint64_t kOffered =
@@ -76,8 +85,7 @@ template <class Path> struct Rma {
 
     static ssize_t read(fid_ep* ep, void* buf, std::size_t len, void* desc, fi_addr_t,
                         std::uint64_t address, std::uint64_t key, void* context) {
-        const iovec iov{buf, len};
-        return vector<soft::OpCode::read>("fi_read()", ep, &iov, &desc, 1, address, key, context);
+        return one<soft::OpCode::read>("fi_read()", ep, buf, len, desc, address, key, context);
     }
 
     static ssize_t readv(fid_ep* ep, const iovec* iov, void** desc, std::size_t count, fi_addr_t,
@@ -90,24 +98,34 @@ template <class Path> struct Rma {
         return message<soft::OpCode::read>("fi_readmsg()", ep, *msg, flags);
     }
 
+    template <std::uint64_t flags>
+    [[gnu::always_inline]] static ssize_t write_here(fid_ep* ep, const void* buf, std::size_t len,
+                                                     void* desc, std::uint64_t address,
+                                                     std::uint64_t key, void* context) {
+        const iovec iov{const_cast<void*>(buf), len};
+        return submit_here<Path>("fi_write()", ep,
+                                 {.op = soft::OpCode::write,
+                                  .completion_flags = kDone<soft::OpCode::write>,
+                                  .iov = &iov,
+                                  .count = 1,
+                                  .length = len,
+                                  .context = context,
+                                  .flags = flags,
+                                  .address = address,
+                                  .key = key,
+                                  .descriptors = &desc});
+    }
+
     static ssize_t write(fid_ep* ep, const void* buf, std::size_t len, void* desc, fi_addr_t,
                          std::uint64_t address, std::uint64_t key, void* context) {
-        const iovec iov{const_cast<void*>(buf), len};
-        const std::uint64_t flags = ep_of(ep).tx_flags();
-        if ((flags & ~kPlainFlags) == 0) [[likely]] {
-            return submit_here<Path>("fi_write()", ep,
-                                     {.op = soft::OpCode::write,
-                                      .completion_flags = kDone<soft::OpCode::write>,
-                                      .iov = &iov,
-                                      .count = 1,
-                                      .length = len,
-                                      .context = context,
-                                      .flags = flags & kPlainFlags,
-                                      .address = address,
-                                      .key = key,
-                                      .descriptors = &desc});
+        const std::uint64_t flags = ep_of(ep).tx_usual();
+        if (flags == kUsual) [[likely]] {
+            return write_here<kUsual>(ep, buf, len, desc, address, key, context);
         }
-        return vector<soft::OpCode::write>("fi_write()", ep, &iov, &desc, 1, address, key, context);
+        if (flags == kUsualPlaced) {
+            return write_here<kUsualPlaced>(ep, buf, len, desc, address, key, context);
+        }
+        return one<soft::OpCode::write>("fi_write()", ep, buf, len, desc, address, key, context);
     }
 
     static ssize_t writev(fid_ep* ep, const iovec* iov, void** desc, std::size_t count, fi_addr_t,
@@ -145,9 +163,8 @@ template <class Path> struct Rma {
     static ssize_t writedata(fid_ep* ep, const void* buf, std::size_t len, void* desc,
                              std::uint64_t data, fi_addr_t, std::uint64_t address,
                              std::uint64_t key, void* context) {
-        const iovec iov{const_cast<void*>(buf), len};
-        return vector<soft::OpCode::write>("fi_writedata()", ep, &iov, &desc, 1, address, key,
-                                           context, FI_REMOTE_CQ_DATA, data);
+        return one<soft::OpCode::write>("fi_writedata()", ep, buf, len, desc, address, key, context,
+                                        FI_REMOTE_CQ_DATA, data);
     }
 
     static ssize_t injectdata(fid_ep* ep, const void* buf, std::size_t len, std::uint64_t data,
