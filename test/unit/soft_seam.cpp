@@ -32,7 +32,7 @@ class InProcessLink final : public dat::soft::Link {
     bool confirms_delivery() const override { return true; }
     bool dat_peer() const override { return true; }
     bool peer_serves_reads() const override { return true; }
-    void transmit(std::uint64_t seq, bool) override {
+    void transmit(dat::soft::Request&, std::uint64_t seq, bool) override {
         waiting_.push_back(seq);
         deliver();
     }

@@ -62,7 +62,6 @@ class DtoStream {
     // Takes a slot. Precondition: !full().
     std::uint64_t post() {
         assert(!full());
-        marks_[slot(tail_)] = kPosted;
         return tail_++;
     }
 
@@ -73,14 +72,13 @@ class DtoStream {
         if (seq - head_ >= tail_ - head_ || marks_[slot(seq)] != kPosted) {
             return false;
         }
-        marks_[slot(seq)] = static_cast<std::uint8_t>(status);
+        mark(seq, static_cast<std::uint8_t>(status));
         return true;
     }
-    // finish() and pop() in one, for a success that is the next completion anyway; false,
-    // and nothing changed, where it is not.
+    // finish() and pop() in one, for a success that is the next completion anyway, and behind
+    // which nothing has finished; false, and nothing changed, where that is not so.
     bool succeed_first(std::uint64_t seq) {
-        if (seq != head_ || head_ == tail_ || failed_ || marks_[slot(seq)] != kPosted)
-            [[unlikely]] {
+        if (seq != head_ || head_ == tail_ || odd_ != 0) [[unlikely]] {
             return false;
         }
         ++head_;
@@ -93,11 +91,10 @@ class DtoStream {
         if (seq - head_ >= tail_ - head_ || marks_[slot(seq)] != kPosted) {
             return false;
         }
-        marks_[slot(seq)] = kWithdrawn;
+        mark(seq, kWithdrawn);
         return true;
     }
-    // pop() has something.
-    bool ready() const { return head_ != tail_ && marks_[slot(head_)] != kPosted; }
+    // Of an operation that is outstanding.
     bool finished(std::uint64_t seq) const { return marks_[slot(seq)] != kPosted; }
     // How an outstanding operation finished. Precondition: finished(seq), by finish().
     DtoStatus status(std::uint64_t seq) const { return static_cast<DtoStatus>(marks_[slot(seq)]); }
@@ -116,14 +113,14 @@ class DtoStream {
     // is FLUSHED until restart(), whatever became of it (DISC-7).
     bool pop(Done& done) {
         while (head_ != tail_ && marks_[slot(head_)] == kWithdrawn)
-            [[unlikely]] { ++head_; }
+            [[unlikely]] { unmark_first(); }
         if (head_ == tail_ || marks_[slot(head_)] == kPosted) {
             return false;
         }
         done.seq = head_;
         done.status = failed_ ? DtoStatus::flushed : static_cast<DtoStatus>(marks_[slot(head_)]);
-        failed_ = done.status != DtoStatus::success;
-        ++head_;
+        set_failed(done.status != DtoStatus::success);
+        unmark_first();
         return true;
     }
 
@@ -146,7 +143,7 @@ class DtoStream {
 
     // A new connection attempt begins: successes are possible again (RST-4).
     // Operations that are outstanding stay (preposted receives).
-    void restart() { failed_ = false; }
+    void restart() { set_failed(false); }
 
     friend bool operator==(const DtoStream&, const DtoStream&) = default;
 
@@ -154,12 +151,26 @@ class DtoStream {
     static constexpr std::uint8_t kPosted = 0xff;
     static constexpr std::uint8_t kWithdrawn = 0xfe;
 
+    void mark(std::uint64_t seq, std::uint8_t mark) {
+        marks_[slot(seq)] = mark;
+        ++odd_;
+    }
+    void unmark_first() {
+        marks_[slot(head_++)] = kPosted;
+        --odd_;
+    }
+    void set_failed(bool failed) {
+        odd_ += std::uint32_t{failed} - std::uint32_t{failed_};
+        failed_ = failed;
+    }
+
     std::uint64_t head_ = 0;
     std::uint64_t tail_ = 0;
     std::uint32_t limit_;
     std::uint32_t mask_;
-    bool failed_ = false; // an unsuccessful completion was popped
-    std::vector<std::uint8_t> marks_;
+    std::uint32_t odd_ = 0;           // marks that are not kPosted, and failed_
+    bool failed_ = false;             // an unsuccessful completion was popped
+    std::vector<std::uint8_t> marks_; // kPosted where nothing is outstanding
 };
 
 } // namespace dat::core

@@ -60,6 +60,32 @@ void Endpoint::enter(State next) {
         }
     }
     state_ = next;
+    set_verdicts();
+}
+
+void Endpoint::set_verdicts() {
+    const auto of = [this](Stimulus stimulus) {
+        const Verdict verdict =
+            state_ < State::destroyed ? cell(stimulus, state_).verdict : Verdict::refuse;
+        if (verdict == Verdict::refuse) {
+            return PostVerdict::refused;
+        }
+        return verdict == Verdict::flush || state_ == State::ending ? PostVerdict::flushed
+                                                                    : PostVerdict::posted;
+    };
+    request_verdict_ = of(Stimulus::post_request);
+    receive_verdict_ = of(Stimulus::post_recv);
+}
+
+PostVerdict Endpoint::post_otherwise(PostVerdict verdict, DtoStream& stream) {
+    if (verdict == PostVerdict::refused) {
+        return verdict;
+    }
+    if (stream.full()) {
+        return PostVerdict::full;
+    }
+    stream.finish(stream.post(), DtoStatus::flushed); // FLS-1, EP-25
+    return PostVerdict::flushed;
 }
 
 void Endpoint::flush(Flush what) {

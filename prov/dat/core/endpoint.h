@@ -52,7 +52,9 @@ class Endpoint {
     // that the provider makes for a request (EP-48).
     Endpoint(std::uint32_t request_limit, std::uint32_t receive_limit,
              State initial = State::unconnected)
-        : requests_(request_limit), receives_(receive_limit), state_(initial) {}
+        : requests_(request_limit), receives_(receive_limit), state_(initial) {
+        set_verdicts();
+    }
 
     State state() const { return state_; }
     // EP-68: what a Consumer may see of state().
@@ -80,13 +82,9 @@ class Endpoint {
     // attempt never reaches the table (EP-67): verdict ignore.
     Outcome happen(Stimulus stimulus, Attempt of);
 
-    // Posts an operation; `seq` is set where the verdict is posted or flushed.
-    PostVerdict post_request(std::uint64_t& seq) {
-        return post(Stimulus::post_request, requests_, seq);
-    }
-    PostVerdict post_receive(std::uint64_t& seq) {
-        return post(Stimulus::post_recv, receives_, seq);
-    }
+    // Posts an operation; `seq` is its number where the verdict is posted or flushed.
+    PostVerdict post_request(std::uint64_t& seq) { return post(request_verdict_, requests_, seq); }
+    PostVerdict post_receive(std::uint64_t& seq) { return post(receive_verdict_, receives_, seq); }
 
     // Finishes as flushed what `what` names. For a domain that can let go of
     // its operations at once; another finishes them one by one.
@@ -97,26 +95,23 @@ class Endpoint {
   private:
     Outcome apply(Stimulus stimulus);
     void enter(State next); // the one place that writes state_
-    PostVerdict post(Stimulus stimulus, DtoStream& stream, std::uint64_t& seq) {
-        const Verdict verdict =
-            state_ < State::destroyed ? cell(stimulus, state_).verdict : Verdict::refuse;
-        if (verdict == Verdict::refuse) [[unlikely]] {
-            return PostVerdict::refused;
+    void set_verdicts();
+    static PostVerdict post(PostVerdict verdict, DtoStream& stream, std::uint64_t& seq) {
+        seq = stream.next();
+        if (verdict != PostVerdict::posted || stream.full()) [[unlikely]] {
+            return post_otherwise(verdict, stream);
         }
-        if (stream.full()) {
-            return PostVerdict::full;
-        }
-        seq = stream.post();
-        if (verdict != Verdict::flush && state_ != State::ending) [[likely]] {
-            return PostVerdict::posted;
-        }
-        stream.finish(seq, DtoStatus::flushed); // FLS-1, EP-25
-        return PostVerdict::flushed;
+        stream.post();
+        return PostVerdict::posted;
     }
+    static PostVerdict post_otherwise(PostVerdict verdict, DtoStream& stream);
 
     DtoStream requests_;
     DtoStream receives_;
     State state_;
+    // What the state says of posts: never full.
+    PostVerdict request_verdict_{};
+    PostVerdict receive_verdict_{};
     Event recorded_ = Event::none; // in ENDING: the event that ends the attempt
     Attempt attempt_{0};
 };

@@ -36,7 +36,8 @@ Endpoint::Slots::Slots(std::size_t request_count, std::size_t receive_count, boo
       inline_areas(reinterpret_cast<std::byte*>(receive_segments + receive_count * kMaxIov)),
       names(named ? std::make_unique_for_overwrite<const void*[]>((request_count + receive_count) *
                                                                   kMaxIov)
-                  : nullptr) {
+                  : nullptr),
+      receive_names(named ? names.get() + request_count * kMaxIov : nullptr) {
     static_assert(std::is_trivial_v<Request> && std::is_trivial_v<Receive>);
     static_assert(sizeof(Request) % alignof(Receive) == 0);
     static_assert(sizeof(Receive) % alignof(Iov) == 0);
@@ -132,8 +133,7 @@ bool Endpoint::resize(const Limits& limits) {
         const std::size_t slot = receives.slot(seq);
         move_receive(receive(seq), slots.receives[slot], slots.receive_segments + slot * kMaxIov);
         if (slots.names) {
-            std::copy_n(receive_names(seq), kMaxIov,
-                        slots.names.get() + (requests.slots() + slot) * kMaxIov);
+            std::copy_n(receive_names(seq), kMaxIov, slots.receive_names + slot * kMaxIov);
         }
     }
     core_.requests() = std::move(requests);
@@ -337,6 +337,7 @@ void Endpoint::receives_shared() {
 void Endpoint::set_counters(const Counters& counters) {
     counters_ = counters;
     counted_ = counters.send || counters.write || counters.read;
+    set_straight();
 }
 
 void Endpoint::carry_out_bind(std::uint64_t seq) {

@@ -97,16 +97,17 @@ struct Request {
     std::uint32_t remote_key; // or, for send_invalidate, the key to invalidate; of a bind, its own
     std::uint32_t ordinal;    // the link's to set: position among what the peer confirms
     std::uint32_t data;       // for the receiver's completion, if has_data
+    // What most posts have alike stands together, and is one store.
     OpCode op;
-    Level level;
     std::uint8_t iov_count;
     bool solicited; // DTO-22
     bool fence;     // DTO-24
-    bool signaled;  // a success is reported (DTO-21)
     bool silent;    // nothing is ever reported (fi_inject)
     bool inlined;   // the payload was copied: iov is in the inline area
     bool has_data;  // of a send or write
-    Iov iov;        // as set_segments() left it
+    bool signaled;  // a success is reported (DTO-21)
+    Level level;
+    Iov iov; // as set_segments() left it
 
     std::span<const Iov> segments() const { return segments_of(*this); }
 };
@@ -128,7 +129,12 @@ struct Receive {
 
     std::span<const Iov> segments() const { return segments_of(*this); }
     // Where a message begins.
-    std::byte* address() const { return iov_count > 0 ? segments()[0].base : nullptr; }
+    std::byte* address() const {
+        if (iov_count == 1) [[likely]] {
+            return iov.base;
+        }
+        return iov_count > 0 ? segments()[0].base : nullptr;
+    }
 };
 
 // Moves a receive to another slot, whose room for segments is `aside`.
@@ -207,6 +213,7 @@ class Endpoint : private Timer {
     void set_queues(core::CompletionQueue* requests, core::CompletionQueue* receives) {
         request_cq_ = requests;
         receive_cq_ = receives;
+        set_straight();
     }
 
     void set_arrival_flags(const ArrivalFlags& flags) { arrival_flags_ = flags; }
@@ -222,6 +229,7 @@ class Endpoint : private Timer {
     void set_shared(SharedReceives* shared, void* const* context = nullptr) {
         shared_ = shared;
         context_ = context;
+        set_straight();
     }
     SharedReceives* shared() const { return shared_; }
     // What a kind of link has made for the next connection; nullptr: nothing. Gone with free().
@@ -293,12 +301,13 @@ class Endpoint : private Timer {
     // What the memory of each segment is registered as, by its descriptor (fi_mr_desc(3)), which
     // may be nullptr; all of it is nullptr where posts do not say.
     const void** request_names(std::uint64_t seq) {
-        return slots_.names ? slots_.names.get() + core_.requests().slot(seq) * kMaxIov : nullptr;
+        return slots_.names ? slots_.names.get() + std::size_t{core_.requests().slot(seq)} * kMaxIov
+                            : nullptr;
     }
     const void** receive_names(std::uint64_t seq) {
-        return slots_.names ? slots_.names.get() +
-                                  (core_.requests().slots() + core_.receives().slot(seq)) * kMaxIov
-                            : nullptr;
+        return slots_.receive_names
+                   ? slots_.receive_names + std::size_t{core_.receives().slot(seq)} * kMaxIov
+                   : nullptr;
     }
     Request& request(std::uint64_t seq) { return slots_.requests[core_.requests().slot(seq)]; }
     Receive& receive(std::uint64_t seq) { return slots_.receives[core_.receives().slot(seq)]; }
@@ -333,6 +342,8 @@ class Endpoint : private Timer {
     }
     // That is the receive with this number, which was just posted.
     bool matches_next(std::uint64_t seq) const { return match_next_ == seq; }
+    // Takes it.
+    void match_posted() { ++match_next_; }
     // Takes it. Precondition: has_receive().
     std::uint64_t match_receive() {
         return match_next_ != core_.receives().next() ? match_next_++ : match_shared();
@@ -365,10 +376,15 @@ class Endpoint : private Timer {
         if (done.multi || !core_.receives().succeed_first(seq)) [[unlikely]] {
             return complete_receive(seq, core::DtoStatus::success, length);
         }
-        report(done, core::DtoStatus::success, length, 0, 0);
-        if (core_.receives().ready()) [[unlikely]] {
-            complete_receives();
+        report_message(done, length, done.address());
+    }
+    // The same, of a receive of one segment that serves one message.
+    [[gnu::always_inline]] void complete_single(std::uint64_t seq, std::size_t length) {
+        if (!core_.receives().succeed_first(seq)) [[unlikely]] {
+            return complete_receive(seq, core::DtoStatus::success, length);
         }
+        const Receive& done = receive(seq);
+        report_message(done, length, done.iov.base);
     }
     bool writes_take_receives() const { return writes_take_receives_; }
     // A write with data is placed that takes no receive. False: its completion would
@@ -381,11 +397,14 @@ class Endpoint : private Timer {
     // RMR-4: everything before the bind has gone out. Completes it.
     void carry_out_bind(std::uint64_t seq);
     // A request is over. Completions go up in posting order.
-    void finish_request(std::uint64_t seq, core::DtoStatus status) {
+    [[gnu::always_inline]] void finish_request(std::uint64_t seq, core::DtoStatus status) {
         if (status == core::DtoStatus::success && core_.requests().succeed_first(seq)) [[likely]] {
-            report(request(seq), status);
-            if (core_.requests().ready()) [[unlikely]] {
-                complete_requests();
+            const Request& done = request(seq);
+            if (straight_requests_ && done.signaled) [[likely]] {
+                straight_requests_->push({done.context, done.completion_flags, done.length, nullptr,
+                                          0, 0, core::DtoStatus::success});
+            } else {
+                report(done, status);
             }
         } else if (core_.requests().finish(seq, status)) {
             complete_requests();
@@ -414,6 +433,11 @@ class Endpoint : private Timer {
     void complete_requests();
     void complete_receives();
     void count(const Request& request, core::DtoStatus status);
+    // After a queue, a counter or shared receives were set.
+    void set_straight() {
+        straight_requests_ = counted_ ? nullptr : request_cq_;
+        straight_receives_ = counters_.receive || context_ ? nullptr : receive_cq_;
+    }
     bool may_share() const;
     std::uint64_t match_shared() { return adopt(take_shared()); }
     const Receive& take_shared();
@@ -442,6 +466,15 @@ class Endpoint : private Timer {
             request_cq_->push({r.context, r.completion_flags, r.length, nullptr, 0, 0, status});
         }
     }
+    [[gnu::always_inline]] void report_message(const Receive& done, std::size_t length,
+                                               std::byte* buffer) {
+        if (straight_receives_ && done.signaled) [[likely]] {
+            straight_receives_->push({done.context, done.completion_flags, length, buffer, 0, 0,
+                                      core::DtoStatus::success});
+        } else {
+            report(done, core::DtoStatus::success, length, 0, 0);
+        }
+    }
     std::uint64_t flags_of(std::uint8_t how) const;
     void raise(core::Event event, core::Reason reason, std::span<const std::byte> private_data);
 
@@ -460,10 +493,14 @@ class Endpoint : private Timer {
         Iov* receive_segments;
         std::byte* inline_areas;
         std::unique_ptr<const void*[]> names; // of segments: those of requests come first
+        const void** receive_names;           // in `names`
     };
     Slots slots_;
     core::CompletionQueue* request_cq_ = nullptr;
     core::CompletionQueue* receive_cq_ = nullptr;
+    // The same where a success that is reported is a completion, and no more than that.
+    core::CompletionQueue* straight_requests_ = nullptr;
+    core::CompletionQueue* straight_receives_ = nullptr;
     std::unique_ptr<Handshake> handshake_;
     std::unique_ptr<Link> link_;
     std::unique_ptr<Companion> prepared_;

@@ -16,6 +16,8 @@
 
 namespace dat::soft {
 
+struct Request;
+
 enum class LinkKind : std::uint8_t { iwarp, shm, verbs, in_process };
 
 // How a connection is let go.
@@ -33,9 +35,9 @@ class Link {
 
     LinkKind kind() const { return kind_; }
 
-    // A request has been posted under `seq`; `more`: another follows at once. A path that
+    // The request has been posted under `seq`; `more`: another follows at once. A path that
     // knows the kind of link calls its own, without a virtual call (soft/post.h).
-    virtual void transmit(std::uint64_t seq, bool more) = 0;
+    virtual void transmit(Request& request, std::uint64_t seq, bool more) = 0;
     // FI_DELIVERY_COMPLETE can be kept (U-61).
     virtual bool confirms_delivery() const = 0;
     // The peer understands what goes beyond RFC 5040.

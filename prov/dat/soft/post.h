@@ -16,13 +16,14 @@ namespace dat::soft {
 
 // An L, unless the endpoint got a link of another kind since the caller took the table.
 template <class L>
-[[gnu::always_inline]] inline void transmit(Link& link, std::uint64_t seq, bool more) {
+[[gnu::always_inline]] inline void transmit(Link& link, Request& request, std::uint64_t seq,
+                                            bool more) {
     if constexpr (!std::is_same_v<L, Link>) {
         if (link.kind() == L::kKind) [[likely]] {
-            return static_cast<L&>(link).L::transmit(seq, more);
+            return static_cast<L&>(link).L::transmit(request, seq, more);
         }
     }
-    link.transmit(seq, more);
+    link.transmit(request, seq, more);
 }
 
 // Posts a request. L: the expected kind of link, or Link. `fill(request, seq)` writes the slot,
@@ -34,8 +35,9 @@ template <class L, class Fill>
     std::uint64_t seq = 0;
     const core::PostVerdict verdict = endpoint.begin_request(seq);
     if (verdict == core::PostVerdict::posted) [[likely]] {
-        std::forward<Fill>(fill)(endpoint.request(seq), seq);
-        transmit<L>(*endpoint.link(), seq, more);
+        Request& request = endpoint.request(seq);
+        std::forward<Fill>(fill)(request, seq);
+        transmit<L>(*endpoint.link(), request, seq, more);
     } else if (verdict == core::PostVerdict::flushed) {
         std::forward<Fill>(fill)(endpoint.request(seq), seq);
         endpoint.request_flushed();
@@ -44,10 +46,17 @@ template <class L, class Fill>
 }
 
 // A link that wants each receive at once, and took this one.
-template <class L> bool take_posted(Endpoint& endpoint, std::uint64_t seq) {
-    if constexpr (requires(L & link) { link.take_posted(seq); }) {
+template <class L>
+[[gnu::always_inline]] inline bool take_posted(Endpoint& endpoint, const Receive& receive,
+                                               std::uint64_t seq) {
+    if constexpr (requires(L & link) { link.take_posted(receive, seq, nullptr); }) {
         Link* const link = endpoint.link();
-        return link && link->kind() == L::kKind && static_cast<L*>(link)->take_posted(seq);
+        if (link && link->kind() == L::kKind && endpoint.matches_next(seq) &&
+            static_cast<L*>(link)->take_posted(receive, seq, endpoint.receive_names(seq)))
+            [[likely]] {
+            endpoint.match_posted();
+            return true;
+        }
     }
     return false;
 }
@@ -57,10 +66,13 @@ template <class L = Link, class Fill>
 [[gnu::always_inline]] inline core::PostVerdict post_receive(Endpoint& endpoint, Fill&& fill) {
     std::uint64_t seq = 0;
     const core::PostVerdict verdict = endpoint.begin_receive(seq);
-    if (verdict == core::PostVerdict::posted || verdict == core::PostVerdict::flushed) {
+    if (verdict == core::PostVerdict::posted) [[likely]] {
+        Receive& receive = endpoint.receive(seq);
+        std::forward<Fill>(fill)(receive, seq);
+        endpoint.receive_filled(seq, verdict, take_posted<L>(endpoint, receive, seq));
+    } else if (verdict == core::PostVerdict::flushed) {
         std::forward<Fill>(fill)(endpoint.receive(seq), seq);
-        const bool taken = verdict == core::PostVerdict::posted && take_posted<L>(endpoint, seq);
-        endpoint.receive_filled(seq, verdict, taken);
+        endpoint.receive_filled(seq, verdict);
     }
     return verdict;
 }

@@ -41,9 +41,10 @@ void Memory::remove(ibv_mr*) {}
 void* Memory::name_of(const ibv_mr*) { return nullptr; }
 void Windows::window_gone(std::uint32_t) {}
 
-bool Link::transmit_plain(const soft::Request&, std::uint64_t) { return false; }
+int Link::send_plain(const soft::Request&, std::uint64_t) { return ENODEV; }
+int Link::write_plain(const soft::Request&, std::uint64_t) { return ENODEV; }
+int Link::post_plain(const soft::Receive&, std::uint64_t, const void*) { return ENODEV; }
 void Link::transmit_any(std::uint64_t) {}
-bool Link::take_posted(std::uint64_t) { return false; }
 SocketAddress Link::local() const { return {}; }
 void prepare(Domain&, soft::Endpoint&) {}
 

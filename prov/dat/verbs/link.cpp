@@ -111,31 +111,46 @@ void set_atomic(ibv_send_wr& wr, const soft::Request& request, const std::byte* 
 // What the only segment of an operation is named as.
 static const void* first_of(const void* const* names) { return names ? *names : nullptr; }
 
-// Of one that is_plain(). False: its memory is not known, as it has to be, and nothing happened.
-bool Link::transmit_plain(const soft::Request& request, std::uint64_t seq) {
+// The device's answer is this one's: what comes here has nothing to undo, and no frame.
+[[gnu::always_inline]] inline int Link::hand_over(const soft::Request& request, std::uint64_t seq,
+                                                  unsigned flags) {
     Ready& ready = *prepared_;
-    unsigned flags = IBV_SEND_SIGNALED;
-    if (request.length <= inline_size_) {
-        flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE;
-    } else if (const ibv_mr* const known =
-                   domain_.memory().named(first_of(endpoint_.request_names(seq)), pd_,
-                                          request.iov.base, request.length, 0)) {
-        ready.from.lkey = known->lkey;
-    } else {
-        return false;
-    }
     ready.from.addr = reinterpret_cast<std::uintptr_t>(request.iov.base);
     ready.from.length = static_cast<std::uint32_t>(request.length);
-    ready.send.wr_id = request_id(seq);
-    ready.send.opcode = request.op == OpCode::send ? IBV_WR_SEND : IBV_WR_RDMA_WRITE;
+    ready.send.wr_id = plain_request_id(seq);
     ready.send.send_flags = flags;
-    ready.send.wr.rdma.remote_addr = request.remote_address;
-    ready.send.wr.rdma.rkey = request.remote_key;
-    ibv_send_wr* bad = nullptr;
-    if (const int error = ibv_post_send(qp_, &ready.send, &bad)) [[unlikely]] {
-        post_failed(seq, error);
+    return ibv_post_send(qp_, &ready.send, &ready.bad_send);
+}
+
+// Longer than what goes inline.
+[[gnu::noinline]] int Link::post_keyed(const soft::Request& request, std::uint64_t seq) {
+    const Memory::Entry* const known = domain_.memory().named(
+        first_of(endpoint_.request_names(seq)), pd_, request.iov.base, request.length, 0);
+    if (!known) {
+        return ENOMEM;
     }
-    return true;
+    prepared_->from.lkey = known->lkey;
+    return hand_over(request, seq, IBV_SEND_SIGNALED);
+}
+
+[[gnu::always_inline]] inline int Link::post_inline(const soft::Request& request,
+                                                    std::uint64_t seq) {
+    return request.length <= inline_size_
+               ? hand_over(request, seq, IBV_SEND_SIGNALED | IBV_SEND_INLINE)
+               : post_keyed(request, seq);
+}
+
+int Link::send_plain(const soft::Request& request, std::uint64_t seq) {
+    prepared_->send.opcode = IBV_WR_SEND;
+    return post_inline(request, seq);
+}
+
+int Link::write_plain(const soft::Request& request, std::uint64_t seq) {
+    ibv_send_wr& wr = prepared_->send;
+    wr.opcode = IBV_WR_RDMA_WRITE;
+    wr.wr.rdma.remote_addr = request.remote_address;
+    wr.wr.rdma.rkey = request.remote_key;
+    return post_inline(request, seq);
 }
 
 void Link::transmit_any(std::uint64_t seq) {
@@ -262,40 +277,33 @@ void Link::post_failed(std::uint64_t seq, int error) {
     endpoint_.request_failed(seq, DtoStatus::local_ep, Reason::resources, Parting::clean);
 }
 
-// A receive of one segment in memory that is known. False: it is not that, or the device
-// does not take it.
-[[gnu::always_inline]] inline bool Link::post_plain(const soft::Receive& receive,
-                                                    std::uint64_t seq) {
-    if (receive.iov_count != 1 || receive.iov.length == 0) [[unlikely]] {
-        return false;
-    }
-    const ibv_mr* const known =
-        domain_.memory().named(first_of(endpoint_.receive_names(seq)), pd_, receive.iov.base,
-                               receive.iov.length, IBV_ACCESS_LOCAL_WRITE);
-    if (!known) [[unlikely]] {
-        return false;
-    }
+[[gnu::always_inline]] inline int Link::hand_over(const soft::Receive& receive, std::uint64_t seq,
+                                                  std::uint32_t lkey) {
     Ready& ready = *prepared_;
     ready.into = {reinterpret_cast<std::uintptr_t>(receive.iov.base),
-                  static_cast<std::uint32_t>(receive.iov.length), known->lkey};
-    ready.receive.wr_id = receive_id(seq);
-    ibv_recv_wr* bad = nullptr;
-    return ibv_post_recv(qp_, &ready.receive, &bad) == 0;
+                  static_cast<std::uint32_t>(receive.iov.length), lkey};
+    ready.receive.wr_id = plain_receive_id(seq);
+    return ibv_post_recv(qp_, &ready.receive, &ready.bad_receive);
 }
 
-bool Link::take_posted(std::uint64_t seq) {
-    if (!endpoint_.matches_next(seq) || !post_plain(endpoint_.receive(seq), seq)) [[unlikely]] {
-        return false;
-    }
-    endpoint_.match_receive();
-    return true;
+int Link::post_plain(const soft::Receive& receive, std::uint64_t seq, const void* name) {
+    const Memory::Entry* const known =
+        Memory::only_named(name, pd_, receive.iov.base, receive.iov.length, IBV_ACCESS_LOCAL_WRITE);
+    return known ? hand_over(receive, seq, known->lkey) : post_found(receive, seq);
+}
+
+[[gnu::noinline]] int Link::post_found(const soft::Receive& receive, std::uint64_t seq) {
+    const Memory::Entry* const known =
+        domain_.memory().find(pd_, receive.iov.base, receive.iov.length, IBV_ACCESS_LOCAL_WRITE);
+    return known ? hand_over(receive, seq, known->lkey) : ENOMEM;
 }
 
 void Link::post_receives() {
     while (!over_ && !shared_ && endpoint_.has_receive()) {
         const std::uint64_t seq = endpoint_.match_receive();
-        const bool plain = !endpoint_.of_old_zone(seq) && post_plain(endpoint_.receive(seq), seq);
-        if (!plain && !post_any(seq)) [[unlikely]] {
+        const bool taken = !endpoint_.of_old_zone(seq) &&
+                           take_posted(endpoint_.receive(seq), seq, endpoint_.receive_names(seq));
+        if (!taken && !post_any(seq)) [[unlikely]] {
             return;
         }
     }
@@ -385,6 +393,26 @@ void Link::rouse() {
 // Flags of a receive that may be more than a message.
 static constexpr unsigned kMore = IBV_WC_WITH_IMM | IBV_WC_WITH_INV | IBV_WC_IP_CSUM_OK;
 
+// The success of a work request that is plain, and whose completion is due. False: it is not
+// that, and nothing happened. Does not end the connection.
+[[gnu::always_inline]] inline bool Link::take_plain(const ibv_wc& wc) {
+    if (wc.status != IBV_WC_SUCCESS) [[unlikely]] {
+        return false;
+    }
+    if (is_plain_receive(wc.wr_id)) {
+        if ((wc.wc_flags & kMore) != 0) [[unlikely]] {
+            return false;
+        }
+        endpoint_.complete_single(seq_of(wc.wr_id), wc.byte_len);
+        return true;
+    }
+    if (wc.wr_id != plain_request_id(done_)) [[unlikely]] {
+        return false;
+    }
+    endpoint_.finish_request(done_++, DtoStatus::success);
+    return true;
+}
+
 void Link::poll() {
     if (!stirs()) {
         if (!asleep_ && ++idle_polls_ > domain_.soft().share_of_polls()) {
@@ -393,25 +421,17 @@ void Link::poll() {
         return;
     }
     idle_polls_ = 0;
-    while (taken_ < ready_) {
-        const ibv_wc& wc = batch_->wc[taken_++];
-        if (wc.status == IBV_WC_SUCCESS && wc.wr_id == request_id(done_) && binds_ == 0)
-            [[likely]] {
-            finish_first();
-            if (done_ < sent_) [[unlikely]] {
-                finish_below(sent_, Reads::unanswered);
-            }
-        } else if (wc.status == IBV_WC_SUCCESS && is_receive(wc.wr_id) && !shared_ &&
-                   (wc.wc_flags & kMore) == 0) [[likely]] {
-            loans_.end(wc.wr_id);
-            endpoint_.complete_message(seq_of(wc.wr_id), wc.byte_len);
-        } else {
-            take(wc);
+    const ibv_wc* const end = batch_->wc + ready_;
+    for (const ibv_wc* wc = batch_->wc + taken_; wc != end; ++wc) {
+        if (take_plain(*wc)) [[likely]] {
+            continue;
         }
-        if (over_) [[unlikely]] {
+        taken_ = static_cast<int>(wc + 1 - batch_->wc);
+        if (!take(*wc)) {
             return;
         }
     }
+    taken_ = ready_;
     if (held_ && heard()) [[unlikely]] {
         release();
     }

@@ -54,14 +54,20 @@ class Link final : public soft::MemoryLink, public CmSink, private soft::Timer {
     // The completion queue has something.
     void called();
 
-    // Gives the device a receive that was just posted; false: post_receives() has to.
-    bool take_posted(std::uint64_t seq);
+    // Gives the device a receive that was just posted; false: post_receives() has to. `names`:
+    // of its segments, nullptr: none. Inlined into a post, as transmit().
+    [[gnu::always_inline]] bool take_posted(const soft::Receive& receive, std::uint64_t seq,
+                                            const void* const* names) {
+        return receive.iov_count == 1 && !receive.multi && receive.iov.length != 0 &&
+               post_plain(receive, seq, names ? *names : nullptr) == 0;
+    }
 
     // soft::Link
     // Inlined into a post, of which the compiler knows most of is_plain().
-    [[gnu::always_inline]] void transmit(std::uint64_t seq, bool) override {
-        const soft::Request& request = endpoint_.request(seq);
-        if (held_ || !is_plain(request) || !transmit_plain(request, seq)) [[unlikely]] {
+    [[gnu::always_inline]] void transmit(soft::Request& request, std::uint64_t seq, bool) override {
+        if (held_ || !is_plain(request) ||
+            (request.op == soft::OpCode::send ? send_plain(request, seq)
+                                              : write_plain(request, seq)) != 0) [[unlikely]] {
             transmit_any(seq);
         }
     }
@@ -105,6 +111,7 @@ class Link final : public soft::MemoryLink, public CmSink, private soft::Timer {
     void say_ready();
     void release();
     bool heard() const { return endpoint_.core().receives().first() != unheard_; }
+    bool take_plain(const ibv_wc& wc);
     bool take(const ibv_wc& wc);
     std::uint64_t receive_of(const ibv_wc& wc);
     void received(const ibv_wc& wc);
@@ -124,10 +131,18 @@ class Link final : public soft::MemoryLink, public CmSink, private soft::Timer {
     void post_marker();
     void post_bind(std::uint64_t seq);
     void finish_bind(std::uint64_t seq);
-    bool transmit_plain(const soft::Request& request, std::uint64_t seq);
+    // Of a request that is_plain(), and of a receive of one segment. Not 0: its memory is not
+    // known, as it has to be, or the device does not take it; nothing happened.
+    int send_plain(const soft::Request& request, std::uint64_t seq);
+    int write_plain(const soft::Request& request, std::uint64_t seq);
+    int post_plain(const soft::Receive& receive, std::uint64_t seq, const void* name);
+    int post_inline(const soft::Request& request, std::uint64_t seq);
+    int post_keyed(const soft::Request& request, std::uint64_t seq);
+    int hand_over(const soft::Request& request, std::uint64_t seq, unsigned flags);
+    int post_found(const soft::Receive& receive, std::uint64_t seq);
+    int hand_over(const soft::Receive& receive, std::uint64_t seq, std::uint32_t lkey);
     void transmit_any(std::uint64_t seq);
     bool post_any(std::uint64_t seq);
-    bool post_plain(const soft::Receive& receive, std::uint64_t seq);
     void post_failed(std::uint64_t seq, int error);
     bool qp_failed() const;
     void harvest();

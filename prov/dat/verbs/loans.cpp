@@ -10,8 +10,8 @@ namespace dat::verbs {
 
 bool Loans::lend(ibv_pd* pd, const soft::Iov& what, const void* name, int access,
                  std::uint64_t wr_id, std::uint32_t& key) {
-    if (const ibv_mr* known = domain_.memory().named(name, pd, what.base, what.length, access))
-        [[likely]] {
+    if (const Memory::Entry* known =
+            domain_.memory().named(name, pd, what.base, what.length, access)) [[likely]] {
         key = known->lkey;
         return true;
     }

@@ -10,7 +10,8 @@ namespace dat::verbs {
 ibv_mr* Memory::add(ibv_pd* pd, void* base, std::size_t length, int access) {
     ibv_mr* const mr = ibv_reg_mr(pd, base, length, static_cast<unsigned>(access));
     if (mr) {
-        regions_.emplace(reinterpret_cast<std::uintptr_t>(base), Entry{mr, access});
+        const auto start = reinterpret_cast<std::uintptr_t>(base);
+        regions_.emplace(start, Entry{mr, pd, start, length, access, mr->lkey});
     }
     return mr;
 }
@@ -19,13 +20,11 @@ void Memory::remove(ibv_mr* mr) {
     const auto range = regions_.equal_range(reinterpret_cast<std::uintptr_t>(mr->addr));
     for (auto at = range.first; at != range.second; ++at) {
         if (at->second.mr == mr) {
+            for (const Entry*& found : found_) {
+                found = found == &at->second ? nullptr : found;
+            }
             regions_.erase(at);
             break;
-        }
-    }
-    for (Found& found : found_) {
-        if (found.mr == mr) {
-            found = {};
         }
     }
     ibv_dereg_mr(mr);
@@ -54,26 +53,20 @@ void* Memory::name_of(const ibv_mr* mr) {
     return nullptr;
 }
 
-bool Memory::covers(const ibv_mr& mr, int has, ibv_pd* pd, const void* base, std::size_t length,
-                    int access) {
-    const auto from = reinterpret_cast<std::uintptr_t>(base);
-    const auto start = reinterpret_cast<std::uintptr_t>(mr.addr);
-    return mr.pd == pd && from >= start && from - start <= mr.length &&
-           length <= mr.length - (from - start) && (access & ~has) == 0;
-}
-
 // Where regions overlap the nearest ones are looked at, and not each of them: what is not
 // found is registered once more.
-const ibv_mr* Memory::search(ibv_pd* pd, const void* base, std::size_t length, int access) {
+const Memory::Entry* Memory::find(const ibv_pd* pd, const void* base, std::size_t length,
+                                  int access) {
     constexpr int kLooks = 8;
+    const Entry*& last = found_[access != 0];
+    if (last && last->covers(pd, base, length, access)) {
+        return last;
+    }
     auto at = regions_.upper_bound(reinterpret_cast<std::uintptr_t>(base));
     for (int i = 0; i < kLooks && at != regions_.begin(); ++i) {
         --at;
-        if (covers(*at->second.mr, at->second.access, pd, base, length, access)) {
-            const ibv_mr* const mr = at->second.mr;
-            found_[access != 0] = {mr->pd, reinterpret_cast<std::uintptr_t>(mr->addr), mr->length,
-                                   mr, at->second.access};
-            return mr;
+        if (at->second.covers(pd, base, length, access)) {
+            return last = &at->second;
         }
     }
     return nullptr;

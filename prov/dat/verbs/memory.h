@@ -33,49 +33,41 @@ class Memory {
     ibv_mr* region(const void* base, std::uint32_t key, bool writable);
     // The descriptor of a region (fi_mr_desc(3)), by which operations name it. While it stands.
     void* name_of(const ibv_mr* mr);
-    // What an operation names, if it has all of the range and of `access`; else, and where it
-    // names nothing, as find(). What is found by address the program may end before the
-    // operation does, where its memory is registered more than once: so names come first.
-    const ibv_mr* named(const void* name, ibv_pd* pd, const void* base, std::size_t length,
-                        int access) {
-        if (name) [[likely]] {
-            const Entry& entry = *static_cast<const Entry*>(name);
-            if (covers(*entry.mr, entry.access, pd, base, length, access)) [[likely]] {
-                return entry.mr;
-            }
-        }
-        return find(pd, base, length, access);
-    }
-    // A region of `pd` that has all of the range and of `access`; nullptr: none was found.
-    const ibv_mr* find(ibv_pd* pd, const void* base, std::size_t length, int access) {
-        const Found& last = found_[access != 0];
-        const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(base) - last.start;
-        return pd == last.pd && offset <= last.length && length <= last.length - offset &&
-                       (access & ~last.access) == 0
-                   ? last.mr
-                   : search(pd, base, length, access);
-    }
-
-  private:
     struct Entry {
         ibv_mr* mr;
+        const ibv_pd* pd;
+        std::uintptr_t start;
+        std::size_t length;
         int access;
-    };
-    static bool covers(const ibv_mr& mr, int has, ibv_pd* pd, const void* base, std::size_t length,
-                       int access);
-    const ibv_mr* search(ibv_pd* pd, const void* base, std::size_t length, int access);
+        std::uint32_t lkey;
 
-    // What was found last: of memory that is read, and of memory that is written.
-    struct Found {
-        const ibv_pd* pd = nullptr; // nullptr: nothing
-        std::uintptr_t start = 0;
-        std::size_t length = 0;
-        const ibv_mr* mr = nullptr;
-        int access = 0;
+        bool covers(const ibv_pd* of, const void* base, std::size_t size, int wanted) const {
+            const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(base) - start;
+            return of == pd && offset <= length && size <= length - offset &&
+                   (wanted & ~access) == 0;
+        }
     };
+    // What an operation names, if it has all of the range and of `access`; else, and where it
+    // names nothing, a region of `pd` that does; nullptr: none was found. What is found by
+    // address the program may end before the operation does, where its memory is registered
+    // more than once: so names come first.
+    const Entry* named(const void* name, const ibv_pd* pd, const void* base, std::size_t length,
+                       int access) {
+        const Entry* const entry = only_named(name, pd, base, length, access);
+        return entry ? entry : find(pd, base, length, access);
+    }
+    // The same in two steps.
+    static const Entry* only_named(const void* name, const ibv_pd* pd, const void* base,
+                                   std::size_t length, int access) {
+        const auto* const entry = static_cast<const Entry*>(name);
+        return entry && entry->covers(pd, base, length, access) ? entry : nullptr;
+    }
+    const Entry* find(const ibv_pd* pd, const void* base, std::size_t length, int access);
 
+  private:
     std::multimap<std::uintptr_t, Entry> regions_; // by address
-    Found found_[2];
+    // What was found last: of memory that is read, and of memory that is written.
+    const Entry* found_[2] = {};
 };
 
 } // namespace dat::verbs

@@ -33,14 +33,14 @@ class Link final : public soft::Link, private soft::Pollable {
     // Bytes that the handshake read behind its own. Before start().
     void received_early(std::span<const std::byte> bytes) { receiver_.early(bytes); }
 
-    // A request has been posted under `seq`; `more`: another follows at once.
-    void transmit(std::uint64_t seq, bool more) override {
+    // The request has been posted under `seq`; `more`: another follows at once.
+    void transmit(soft::Request& request, std::uint64_t, bool more) override {
         // The first post since the last progress goes out at once, for its latency;
         // small ones behind it go together at the next progress, in one system call.
         if (blocked_) {
             return; // the reactor says when there is room
         }
-        const bool small = endpoint_.request(seq).length <= kSmall;
+        const bool small = request.length <= kSmall;
         const bool next = sent_in_ == domain_.round();
         if (more || (small && next && domain_.is_attended())) {
             put_off();

@@ -32,9 +32,9 @@ class Link final : public soft::MemoryLink, private soft::Pollable {
 
     const iwarp::SocketAddress& name() const { return name_; }
 
-    // A request has been posted under `seq`.
-    void transmit(std::uint64_t seq, bool) override {
-        if (sender_.send_short(seq)) [[likely]] {
+    // The request has been posted under `seq`.
+    void transmit(soft::Request& request, std::uint64_t seq, bool) override {
+        if (sender_.send_short(request, seq)) [[likely]] {
             tell(kForRecords);
             if (asleep_) [[unlikely]] {
                 stay_wakeable();

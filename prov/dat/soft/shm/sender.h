@@ -55,7 +55,7 @@ class Sender final : private soft::RegionWatcher {
 
     // The common case of a post, a short message with nothing before it: sends it and
     // completes it if it asks for no more. False: nothing happened, push() does it.
-    bool send_short(std::uint64_t seq);
+    bool send_short(soft::Request& request, std::uint64_t seq);
     Result push();
     // Nothing is left to send.
     bool idle() const {
@@ -157,8 +157,7 @@ class Sender final : private soft::RegionWatcher {
     soft::Refusal refusal_ = soft::Refusal::none;
 };
 
-inline bool Sender::send_short(std::uint64_t seq) {
-    soft::Request& request = endpoint_.request(seq);
+inline bool Sender::send_short(soft::Request& request, std::uint64_t seq) {
     if (seq != next_ || request.op != soft::OpCode::send || request.length > kInline ||
         request.iov_count > 1 || request.fence || response_ != response_tail_ ||
         number_ - taken_ >= kRecords) {
