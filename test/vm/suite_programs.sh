@@ -26,10 +26,6 @@ done
 program() { # transport program [arguments]
     export DAT_TRANSPORT=$1 FI_LOG_LEVEL=warn CRITERION_JOBS=4
     local name=$2
-    if [ "$1" = siw_to_soft ] && ! rdma link show siw_lo/1 >/dev/null 2>&1; then
-        ip addr add 198.18.0.1/32 dev lo
-        rdma link add siw_lo type siw netdev lo
-    fi
     shift 2
     "$DAT_BUILDDIR/test/transport/$name" "$@"
 }
