@@ -4,7 +4,7 @@
 // linked in (dat-shim/straight.h): inlined there, with flags that the compiler knows, they are
 // fi_sendmsg(), fi_recvmsg() and fi_cq_read() without the calls and without entries that are
 // written only to be read. Gate, states, errors and log lines are theirs. Objects are this
-// provider's: nothing looks at that. May include: ofi, libfabric.
+// provider's, of a domain of FI_THREAD_SAFE: nothing looks at that. May include: ofi, libfabric.
 #ifndef DAT_OFI_DIRECT_H
 #define DAT_OFI_DIRECT_H
 
@@ -19,6 +19,10 @@
 
 namespace dat::ofi::direct {
 
+struct Path : OverShm {
+    using Caller = soft::SharedGateCaller;
+};
+
 // A message of one segment; `flags` as fi_sendmsg() has them, without FI_INJECT. 0 or -FI_E*.
 // The endpoint is enabled. Its link is expected to be memory, any other goes by a virtual call.
 template <std::uint64_t flags>
@@ -26,7 +30,7 @@ template <std::uint64_t flags>
                                            void* context) {
     static_assert((flags & FI_INJECT) == 0);
     const iovec iov{base, length};
-    return submit_here<OverShm>(
+    return submit_here<Path>(
         "a send", ep, {soft::OpCode::send, FI_SEND | FI_MSG, &iov, 1, length, context, flags});
 }
 
@@ -36,7 +40,7 @@ template <std::uint64_t flags>
 [[gnu::always_inline]] inline ssize_t receive(fid_ep* ep, void* base, std::size_t length,
                                               void* context) {
     const iovec iov{base, length};
-    return receive_here<OverShm>("a receive", ep, &iov, nullptr, 1, context, flags);
+    return receive_here<Path>("a receive", ep, &iov, nullptr, 1, context, flags);
 }
 
 // What fi_cq_read() tells of a success, as far as FI_CQ_FORMAT_MSG.
@@ -55,7 +59,7 @@ enum class Taken : std::uint8_t {
 // The oldest completion, if `sink(const Success&)` takes it; runs under the gate.
 template <class Sink> [[gnu::always_inline]] inline Taken take(fid_cq* f, Sink&& sink) {
     CompletionQueue& cq = cq_of(f);
-    const soft::GateCaller in(cq.domain().gate());
+    const Path::Caller in(cq.domain().gate());
     if (!cq.move_if_empty()) [[unlikely]] {
         return Taken::none;
     }

@@ -28,6 +28,7 @@ namespace dat::ofi {
 
 // The link is of a kind that is known, mostly.
 template <class L> struct Linked {
+    using Caller = soft::GateCaller;
     // Posts of it may have to say what their memory is registered as.
     static constexpr bool kNames = std::is_same_v<L, verbs::Link> || std::is_same_v<L, soft::Link>;
     template <class Fill>
@@ -207,7 +208,7 @@ template <class Path>
     if (post.key > UINT32_MAX) [[unlikely]] {
         return refuse_key(call, post.key);
     }
-    const soft::GateCaller in(ep.gate());
+    const typename Path::Caller in(ep.gate());
     const bool reported = !post.silent && ep.tx_reported(post.flags);
     soft::Endpoint& endpoint = ep.soft();
     if (soft::is_answered(post.op) ||
@@ -255,7 +256,7 @@ template <class Path>
             return refuse_count(call, count, 1);
         }
     }
-    const soft::GateCaller in(ep.gate());
+    const typename Path::Caller in(ep.gate());
     const bool reported = ep.rx_reported(flags);
     const core::PostVerdict verdict = Path::receive(
         ep.soft(), [&](soft::Receive & receive, std::uint64_t seq) __attribute__((always_inline)) {

@@ -32,15 +32,24 @@ class Gate {
         } else {
             enter_otherwise();
         }
-        if (wanted_.load(std::memory_order_seq_cst)) [[unlikely]] {
-            give_way();
-        }
+        let_in();
     }
     void leave() {
         inside_.store(false, std::memory_order_release);
         if (shared_) [[unlikely]] {
             callers_.unlock();
         }
+    }
+
+    // The same for a gate that was made `shared`, which is not asked again.
+    void enter_shared() {
+        callers_.lock();
+        occupy();
+        let_in();
+    }
+    void leave_shared() {
+        inside_.store(false, std::memory_order_release);
+        callers_.unlock();
     }
 
     void outsider_enter();
@@ -54,11 +63,19 @@ class Gate {
         if (shared_) {
             callers_.lock();
         }
-        if (asymmetric_) {
+        occupy();
+    }
+    void occupy() {
+        if (asymmetric_) [[likely]] {
             inside_.store(true, std::memory_order_relaxed);
             std::atomic_signal_fence(std::memory_order_seq_cst);
         } else {
             inside_.store(true, std::memory_order_seq_cst);
+        }
+    }
+    void let_in() {
+        if (wanted_.load(std::memory_order_seq_cst)) [[unlikely]] {
+            give_way();
         }
     }
     void give_way();
@@ -79,6 +96,18 @@ class GateCaller {
     [[gnu::always_inline]] ~GateCaller() { gate_.leave(); }
     GateCaller(const GateCaller&) = delete;
     GateCaller& operator=(const GateCaller&) = delete;
+
+  private:
+    Gate& gate_;
+};
+
+// Of a gate that was made `shared`.
+class SharedGateCaller {
+  public:
+    explicit SharedGateCaller(Gate& gate) : gate_(gate) { gate_.enter_shared(); }
+    [[gnu::always_inline]] ~SharedGateCaller() { gate_.leave_shared(); }
+    SharedGateCaller(const SharedGateCaller&) = delete;
+    SharedGateCaller& operator=(const SharedGateCaller&) = delete;
 
   private:
     Gate& gate_;
