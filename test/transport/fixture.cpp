@@ -156,9 +156,14 @@ Info hints_for(const Transport& transport, const SideOptions& options) {
 Side::Side(const Transport& transport, const SideOptions& options)
     : options_(options), device_(transport.device) {
     const Info hints = hints_for(transport, options);
-    fi_info* info = nullptr;
-    DAT_MUST(fi_getinfo(kApi, transport.address, "0", FI_SOURCE, hints.get(), &info));
-    info_.reset(info);
+    fi_info* list = nullptr;
+    DAT_MUST(fi_getinfo(kApi, transport.address, "0", FI_SOURCE, hints.get(), &list));
+    const Info all(list);
+    const fi_info* of_kind = list; // a device and software may be at one address
+    while (of_kind && (std::strchr(of_kind->domain_attr->name, '/') != nullptr) != device_)
+        of_kind = of_kind->next;
+    info_.reset(fi_dupinfo(of_kind ? of_kind : list));
+    fi_info* const info = info_.get();
     if (is_dat() && options.mr_mode != 0 &&
         !transport.device) // it requires none, but does as it is told
         info->domain_attr->mr_mode = options.mr_mode & (FI_MR_VIRT_ADDR | FI_MR_PROV_KEY);
@@ -629,10 +634,6 @@ Endpoint establish(Endpoint& active, Side& passive_side,
     DAT_MUST(passive.accept());
     DAT_REQUIRE(wait_event(active.side(), FI_CONNECTED).fid == active.fid(), "another endpoint");
     DAT_REQUIRE(wait_event(passive_side, FI_CONNECTED).fid == passive.fid(), "another endpoint");
-    if (active.side().device() && !passive_side.device()) {
-        wait_op(active.write_confirmed(nullptr, 0, {}));
-        active.side().discount();
-    }
     return passive;
 }
 

@@ -230,8 +230,6 @@ class Side {
     std::deque<Event>& events() { return events_; }
     // Completions read so far.
     std::size_t completions() const { return completions_; }
-    // The last one was none of the test's.
-    void discount() { --completions_; }
     // Gets each completion first, with its context; true: it is no posted operation's.
     std::function<bool(void* context, const Op&)> intercept;
     // While true, waits leave this side alone.

@@ -143,9 +143,11 @@ Socket Socket::open(int family, int& error) {
     Socket made(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP));
     error = made ? 0 : -errno;
     if (made) {
-        set(made.fd(), SOL_SOCKET, SO_REUSEADDR, 1);
+        made.share_port(true);
     }
     return made;
 }
+
+void Socket::share_port(bool share) const { set(fd_, SOL_SOCKET, SO_REUSEADDR, share); }
 
 } // namespace dat::iwarp

@@ -58,6 +58,8 @@ class Socket {
     // No delay, and keepalive such that a peer silent for `keepalive` is dead (0:
     // never).
     void tune(std::chrono::seconds keepalive) const;
+    // SO_REUSEADDR, which open() sets.
+    void share_port(bool share) const;
 
     // A non-blocking, close-on-exec TCP socket, whose port a listener may have as well;
     // without one, -errno in `error`.
