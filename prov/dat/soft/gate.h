@@ -89,40 +89,21 @@ class Gate {
     std::mutex outsiders_;            // one of them at a time holds it
 };
 
-class GateCaller {
+// Inside the gate as long as it lives.
+template <auto Enter, auto Leave> class InsideGate {
   public:
-    explicit GateCaller(Gate& gate) : gate_(gate) { gate_.enter(); }
+    explicit InsideGate(Gate& gate) : gate_(gate) { (gate_.*Enter)(); }
     // Inlined where it unwinds as well: so no call needs its address, nor keeps it in memory.
-    [[gnu::always_inline]] ~GateCaller() { gate_.leave(); }
-    GateCaller(const GateCaller&) = delete;
-    GateCaller& operator=(const GateCaller&) = delete;
+    [[gnu::always_inline]] ~InsideGate() { (gate_.*Leave)(); }
+    InsideGate(const InsideGate&) = delete;
+    InsideGate& operator=(const InsideGate&) = delete;
 
   private:
     Gate& gate_;
 };
-
-// Of a gate that was made `shared`.
-class SharedGateCaller {
-  public:
-    explicit SharedGateCaller(Gate& gate) : gate_(gate) { gate_.enter_shared(); }
-    [[gnu::always_inline]] ~SharedGateCaller() { gate_.leave_shared(); }
-    SharedGateCaller(const SharedGateCaller&) = delete;
-    SharedGateCaller& operator=(const SharedGateCaller&) = delete;
-
-  private:
-    Gate& gate_;
-};
-
-class GateOutsider {
-  public:
-    explicit GateOutsider(Gate& gate) : gate_(gate) { gate_.outsider_enter(); }
-    ~GateOutsider() { gate_.outsider_leave(); }
-    GateOutsider(const GateOutsider&) = delete;
-    GateOutsider& operator=(const GateOutsider&) = delete;
-
-  private:
-    Gate& gate_;
-};
+using GateCaller = InsideGate<&Gate::enter, &Gate::leave>;
+using SharedGateCaller = InsideGate<&Gate::enter_shared, &Gate::leave_shared>;
+using GateOutsider = InsideGate<&Gate::outsider_enter, &Gate::outsider_leave>;
 
 } // namespace dat::soft
 

@@ -33,6 +33,7 @@ class Memory {
     ibv_mr* region(const void* base, std::uint32_t key, bool writable);
     // The descriptor of a region (fi_mr_desc(3)), by which operations name it. While it stands.
     void* name_of(const ibv_mr* mr);
+    // A region, with what a post has to compare beside it.
     struct Entry {
         ibv_mr* mr;
         const ibv_pd* pd;
