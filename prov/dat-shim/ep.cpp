@@ -216,6 +216,7 @@ Return Ep::attach() {
         (attributes_.recv_flags & completion::kUnsignalled) != 0 ? completion::kUnsignalled : 0;
     zone_ = parts_.pz ? parts_.pz->pass() : 0;
     plain_sends_ = enabled && attributes_.max_request_iov >= 1 ? 1 : kNonePlain;
+    plain_writes_ = enabled && attributes_.max_write_iov >= 1 ? 1 : kNonePlain;
     plain_receives_ = enabled && attributes_.max_recv_iov >= 1 && !parts_.srq ? 1 : kNonePlain;
     return kSuccess;
 }

@@ -142,10 +142,15 @@ class Ep final : public Object {
     template <class Triplet, class Remote>
     Return post_read(std::int32_t count, const Triplet* iov, std::uint64_t cookie,
                      const Remote& remote, std::uint32_t flags);
-    template <class Triplet, class Remote>
+    template <class Triplet, class Remote> // in straight.h
     Return post_write(std::int32_t count, const Triplet* iov, std::uint64_t cookie,
-                      const Remote& remote, std::uint32_t flags,
-                      const std::uint32_t* immediate = nullptr);
+                      const Remote& remote, std::uint32_t flags);
+    template <class Triplet, class Remote>
+    Return post_write_immediate(std::int32_t count, const Triplet* iov, std::uint64_t cookie,
+                                const Remote& remote, std::uint32_t flags,
+                                std::uint32_t immediate) {
+        return post_any_write(count, iov, cookie, remote, flags, &immediate);
+    }
     // 8 bytes at `remote`; what was there goes to `local`. `compare`: nullptr to add.
     template <class Triplet, class Remote>
     Return post_atomic(const Triplet& local, const Remote& remote, std::uint64_t operand,
@@ -198,7 +203,7 @@ class Ep final : public Object {
         return slot;
     }
     // One segment that is not empty, no flags, a slot free, nothing wrong: such a post goes
-    // straight to the provider. `plain_count`: plain_sends_, plain_receives_.
+    // straight to the provider. `plain_count`: plain_sends_ and its like.
     template <std::uint32_t need, class Triplet>
     bool is_plain(std::int32_t count, const Triplet* iov, std::uint32_t flags,
                   std::int32_t plain_count, DtoRing& ring, void*& memory) const {
@@ -219,6 +224,11 @@ class Ep final : public Object {
     template <class Triplet>
     Return post_message(std::int32_t count, const Triplet* iov, std::uint64_t cookie,
                         std::uint32_t flags, std::uint64_t extra, std::uint32_t key);
+    // `immediate`: nullptr without.
+    template <class Triplet, class Remote>
+    [[gnu::noinline]] Return post_any_write(std::int32_t count, const Triplet* iov,
+                                            std::uint64_t cookie, const Remote& remote,
+                                            std::uint32_t flags, const std::uint32_t* immediate);
 
     Parts parts_;
     EpAttributes attributes_;
@@ -229,8 +239,9 @@ class Ep final : public Object {
     std::uint32_t send_flags_ = 0; // which per-post flags are allowed (DTO-26)
     std::uint32_t rma_flags_ = 0;
     std::uint32_t recv_flags_ = 0;
-    std::int32_t plain_sends_ = kNonePlain;    // the number of segments of a plain post: 1, or
-    std::int32_t plain_receives_ = kNonePlain; // none is plain
+    std::int32_t plain_sends_ = kNonePlain;  // the number of segments of a plain post: 1, or
+    std::int32_t plain_writes_ = kNonePlain; // none is plain
+    std::int32_t plain_receives_ = kNonePlain;
     DtoRing requests_;
     DtoRing receives_;
     bool active_ = false;

@@ -159,8 +159,9 @@ Return Ep::post_read(std::int32_t count, const Triplet* iov, std::uint64_t cooki
 }
 
 template <class Triplet, class Remote>
-Return Ep::post_write(std::int32_t count, const Triplet* iov, std::uint64_t cookie,
-                      const Remote& remote, std::uint32_t flags, const std::uint32_t* immediate) {
+Return Ep::post_any_write(std::int32_t count, const Triplet* iov, std::uint64_t cookie,
+                          const Remote& remote, std::uint32_t flags,
+                          const std::uint32_t* immediate) {
     if ((flags & ~(immediate ? send_flags_ : rma_flags_)) != 0) [[unlikely]] {
         return bad_argument(6);
     }

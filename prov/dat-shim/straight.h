@@ -32,6 +32,26 @@ template <class Triplet>
     return kSuccess;
 }
 
+template <class Triplet, class Remote>
+[[gnu::always_inline]] inline Return Ep::post_write(std::int32_t count, const Triplet* iov,
+                                                    std::uint64_t cookie, const Remote& remote,
+                                                    std::uint32_t flags) {
+    void* memory;
+    if (!is_plain<privilege::kLocalRead>(count, iov, flags, plain_writes_, requests_, memory) ||
+        iov->segment_length > remote.segment_length) [[unlikely]] {
+        return post_any_write(count, iov, cookie, remote, flags, nullptr);
+    }
+    Slot& slot = fill(requests_, Operation::rdma_write, cookie, 0);
+    requests_.advance();
+    const ssize_t rc = ofi::direct::write<kRequestFlags[0]>(
+        ep_, memory, iov->segment_length, &slot, remote.virtual_address, remote.rmr_context);
+    if (rc != 0) [[unlikely]] {
+        requests_.retreat();
+        return post_failed(rc);
+    }
+    return kSuccess;
+}
+
 template <class Triplet>
 [[gnu::always_inline]] inline Return Ep::post_recv(std::int32_t count, const Triplet* iov,
                                                    std::uint64_t cookie, std::uint32_t flags) {

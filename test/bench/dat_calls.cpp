@@ -5,6 +5,7 @@
 //
 //   dat_calls messages BURST COUNT   COUNT messages of 64 bytes, in bursts of so many sends
 //                                    behind as many receives, each taken from its EVD
+//   dat_calls writes BURST COUNT     the same with RDMA writes, which nobody receives
 //   dat_calls empty 1 COUNT          COUNT times both EVDs while nothing is there
 //
 // May include: dat headers, std.
@@ -42,9 +43,10 @@ class Ends {
         CHECK(dat_ia_open, name, 8, &async, &ia_);
         CHECK(dat_pz_create, ia_, &pz_);
         DAT_REGION_DESCRIPTION region{};
+        DAT_RMR_CONTEXT at_peer = 0;
         region.for_va = bytes_.data();
         CHECK(dat_lmr_create, ia_, DAT_MEM_TYPE_VIRTUAL, region, bytes_.size(), pz_,
-              DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_VA, &lmr_, &context_, nullptr, nullptr, nullptr);
+              DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_VA, &lmr_, &context_, &at_peer, nullptr, nullptr);
         connections_ = evd(DAT_EVD_CONNECTION_FLAG);
         sent_ = evd(DAT_EVD_DTO_FLAG);
         received_ = evd(DAT_EVD_DTO_FLAG);
@@ -59,6 +61,9 @@ class Ends {
         const auto first = reinterpret_cast<std::uintptr_t>(bytes_.data());
         from_ = {first, kSize, context_};
         into_ = {first + kSize, kSize, context_};
+        there_.virtual_address = first + kSize;
+        there_.segment_length = kSize;
+        there_.rmr_context = at_peer;
         connect();
     }
     ~Ends() { dat_ia_close(ia_, DAT_CLOSE_ABRUPT_FLAG); }
@@ -76,6 +81,15 @@ class Ends {
             for (std::uint64_t i = 0; i < burst; ++i) {
                 take(evd, i);
             }
+        }
+    }
+    void write(std::uint64_t burst) {
+        for (std::uint64_t i = 0; i < burst; ++i) {
+            CHECK(dat_ep_post_rdma_write, client_, 1, &from_, cookie(i), &there_,
+                  DAT_COMPLETION_DEFAULT_FLAG);
+        }
+        for (std::uint64_t i = 0; i < burst; ++i) {
+            take(sent_, i);
         }
     }
     void empty() {
@@ -144,6 +158,7 @@ class Ends {
     DAT_EP_HANDLE client_ = DAT_HANDLE_NULL;
     DAT_LMR_TRIPLET from_{};
     DAT_LMR_TRIPLET into_{};
+    DAT_RMR_TRIPLET there_{};
 };
 
 } // namespace
@@ -152,14 +167,18 @@ int main(int argc, char** argv) {
     const std::string_view mode = argc == 4 ? argv[1] : "";
     const std::uint64_t burst = argc == 4 ? std::strtoull(argv[2], nullptr, 0) : 0;
     const std::uint64_t count = argc == 4 ? std::strtoull(argv[3], nullptr, 0) : 0;
-    if ((mode != "messages" && mode != "empty") || burst < 1 || burst > kQueue || count < 1) {
-        std::fputs("usage: dat_calls messages BURST COUNT | dat_calls empty 1 COUNT\n", stderr);
+    const bool known = mode == "messages" || mode == "writes" || mode == "empty";
+    if (!known || burst < 1 || burst > kQueue || count < 1) {
+        std::fputs("usage: dat_calls messages|writes BURST COUNT | dat_calls empty 1 COUNT\n",
+                   stderr);
         return 2;
     }
     Ends ends;
     for (std::uint64_t done = 0; done < count; done += burst) {
         if (mode == "messages") {
             ends.message(burst);
+        } else if (mode == "writes") {
+            ends.write(burst);
         } else {
             ends.empty();
         }

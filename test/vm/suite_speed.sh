@@ -14,8 +14,8 @@ tests=(
     "300 times_waiting_over_rxe measure verbs_times.sh $DAT_BUILDDIR $rxe waiting"
     "300 times_polling_over_siw measure verbs_times.sh $DAT_BUILDDIR $siw polling"
     "300 times_waiting_over_siw measure verbs_times.sh $DAT_BUILDDIR $siw waiting"
-    "1200 udapl_over_rxe measure dapl_times.sh $DAT_BUILDDIR rxe0 r0 $rxe 2 ${DAT_EARLIER:-}"
-    "600 dtestcm_over_rxe only dtestcm dapl_times.sh $DAT_BUILDDIR rxe0 r0 $rxe 3 ${DAT_EARLIER:-}"
+    "2400 udapl_over_rxe measure dapl_times.sh $DAT_BUILDDIR rxe0 r0 $rxe 7 ${DAT_EARLIER:-}"
+    "600 dtestcm_over_rxe only dtestcm dapl_times.sh $DAT_BUILDDIR rxe0 r0 $rxe 7 ${DAT_EARLIER:-}"
 )
 
 only() { # program script arguments...

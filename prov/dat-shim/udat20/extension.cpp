@@ -55,7 +55,7 @@ Return write_immediate(DAT_HANDLE handle, va_list args) {
     if (!ep) {
         return bad_ep();
     }
-    return remote ? ep->post_write(count, local, cookie.as_64, *remote, flags, &immediate)
+    return remote ? ep->post_write_immediate(count, local, cookie.as_64, *remote, flags, immediate)
                   : bad_argument(6);
 }
 

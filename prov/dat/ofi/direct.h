@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// The calls of a plain message and of its completion for a library that has the provider
+// The calls of a plain message or write and of its completion for a library that has the provider
 // linked in (dat-shim/straight.h): inlined there, with flags that the compiler knows, they are
-// fi_sendmsg(), fi_recvmsg() and fi_cq_read() without the calls and without entries that are
-// written only to be read. Gate, states, errors and log lines are theirs. Objects are this
+// fi_sendmsg(), fi_writemsg(), fi_recvmsg() and fi_cq_read() without the calls and without entries
+// that are written only to be read. Gate, states, errors and log lines are theirs. Objects are this
 // provider's, of a domain of FI_THREAD_SAFE: nothing looks at that. May include: ofi, libfabric.
 #ifndef DAT_OFI_DIRECT_H
 #define DAT_OFI_DIRECT_H
@@ -32,6 +32,25 @@ template <std::uint64_t flags>
     const iovec iov{base, length};
     return submit_here<Path>(
         "a send", ep, {soft::OpCode::send, FI_SEND | FI_MSG, &iov, 1, length, context, flags});
+}
+
+// An RDMA write of one segment, to `address` of the peer's region with `key`; the rest as above.
+template <std::uint64_t flags>
+[[gnu::always_inline]] inline ssize_t write(fid_ep* ep, void* base, std::size_t length,
+                                            void* context, std::uint64_t address,
+                                            std::uint64_t key) {
+    static_assert((flags & FI_INJECT) == 0);
+    const iovec iov{base, length};
+    return submit_here<Path>("a write", ep,
+                             {.op = soft::OpCode::write,
+                              .completion_flags = FI_RMA | FI_WRITE,
+                              .iov = &iov,
+                              .count = 1,
+                              .length = length,
+                              .context = context,
+                              .flags = flags,
+                              .address = address,
+                              .key = key});
 }
 
 // A receive of one segment; `flags` as fi_recvmsg() has them. 0 or -FI_E*. The endpoint is
