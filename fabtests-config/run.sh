@@ -260,6 +260,10 @@ run_test() { # kind line
     read -r -a words <<<"${2//@address/$address}"
     words=("${words[@]//@here/$here}")
     [ -z "$window" ] || [[ ! $2 =~ ^fi_([a-z_]*pingpong|[a-z_]*bw) ]] || words+=(-W "$window")
+    # Of 32,768 queues at once, each has memory of the device.
+    [ $devices = no ] || [[ ! $2 =~ ^fi_cq_test ]] || words+=(-L 1024)
+    # It begins by a socket: its key alone finds a receive for sure, and siw holds no message back.
+    [ "$link" != siw ] || [[ ! $2 =~ ^fi_rma_bw ]] || words+=(-b)
     result= detail=
     started=()
     : >"$scratch/client"

@@ -13,7 +13,8 @@
 #   --limit  seconds that all of it may take (900); what was not reported by then has failed
 #
 # A second guest is started where a suite has a line `# Needs a second guest.`; the two are
-# joined by a wire, and the second does what the first asks (far.sh).
+# joined by a wire, and the second does what the first asks (far.sh). The first has 2 GiB of
+# memory, or 4 where a suite has a line `# Needs 4 GiB of memory.`
 #
 # DAT_BUILDDIR   a build folder with `make check TESTS=` done; else one is made, and removed
 # DAT_EARLIER    another build folder, which suite_speed.sh compares with
@@ -48,10 +49,12 @@ if [ ${#suites[@]} -eq 0 ]; then
     done
 fi
 two=no
+memory=2G
 for suite in "${suites[@]}"; do
     file=$here/suite_${suite%%/*}.sh
     [ -f "$file" ] || { echo "there is no suite $suite" >&2; exit 2; }
     ! grep -qx '# Needs a second guest\.' "$file" || two=yes
+    ! grep -qx '# Needs 4 GiB of memory\.' "$file" || memory=4G
 done
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/dat-vm.XXXXXX") || exit 2
@@ -125,7 +128,7 @@ boot_guest() { # console job log memory own-end-of-the-wire other-end
 
 started=$SECONDS
 status=0
-boot_guest console job qemu.log 2G wire1 wire2
+boot_guest console job qemu.log $memory wire1 wire2
 [ $two = no ] || boot_guest console2 job2 qemu2.log 1G wire2 wire1
 wait "${guests[0]}" || status=$?
 unset 'guests[0]'
