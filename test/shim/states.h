@@ -154,7 +154,8 @@ struct Scene {
     void complete_with(Process& requester);
     void complete_with(RawPeer& requester);
     void ask_for_end(); // CONNECTED to DISCONNECT_PENDING
-    void end_attempt(); // to UNCONNECTED, and a receive posted
+    enum class Side : std::uint8_t { connecting, accepting };
+    void end_attempt(Side side = Side::connecting); // to UNCONNECTED, and a receive posted
 
     Adapter near;
     Adapter far;

@@ -112,14 +112,14 @@ void old_handshake(Scene& s, State state) { // its requester stands still
         s.old_process = std::make_unique<Process>(
             std::vector<std::string>{"requester", std::to_string(s.near_door.port)});
         s.complete_with(*s.old_process);
-        s.end_attempt();
+        s.end_attempt(Scene::Side::accepting);
     }
 }
 
 void old_raw_handshake(Scene& s, State state) {
     if (is_late(state, State::completing)) {
         s.complete_with(s.old_raw);
-        s.end_attempt();
+        s.end_attempt(Scene::Side::accepting);
     }
 }
 
