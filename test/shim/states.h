@@ -143,6 +143,9 @@ struct Scene {
     static constexpr std::uint64_t kRequest = 1; // in DISCONNECT_PENDING
 
     Scene();
+    ~Scene();
+    Scene(const Scene&) = delete;
+    Scene& operator=(const Scene&) = delete;
     void arrive(State state);
     void reserve();
     void be_tentative();
@@ -171,6 +174,7 @@ struct Scene {
     DAT_CR_HANDLE cr = DAT_HANDLE_NULL;      // that holds the subject
     DAT_CR_HANDLE pending = DAT_HANDLE_NULL; // of the subject, at the far side
     DAT_CR_HANDLE old = DAT_HANDLE_NULL;     // of an attempt that is over
+    DAT_CR_HANDLE another = DAT_HANDLE_NULL; // of `other`, at near_door
     std::unique_ptr<Process> process;
     std::unique_ptr<Process> old_process;
     RawPeer raw;

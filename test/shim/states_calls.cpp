@@ -11,7 +11,7 @@ constexpr std::uint64_t kPosted = 200;
 // A request of the other peer.
 DAT_CR_HANDLE another_request(Scene& s) {
     MUST(s.other.connect(s.near_door.port));
-    return s.near_door.request();
+    return s.another = s.near_door.request();
 }
 
 // The subject had an RSP, whose request was rejected.

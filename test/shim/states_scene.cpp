@@ -163,6 +163,16 @@ DAT_CR_HANDLE Door::request() const {
 
 Scene::Scene() : rsp_evd(near.evd(DAT_EVD_CR_FLAG)) { MUST(subject->receive(kReceive)); }
 
+// Whoever still waits for an answer gets one: siw keeps a requester that closes until its request
+// is answered, or for 10 s.
+Scene::~Scene() {
+    for (const DAT_CR_HANDLE request : {cr, pending, old, another}) {
+        if (request != DAT_HANDLE_NULL) {
+            reject(request); // refused where it has been settled
+        }
+    }
+}
+
 // A port that was free a moment ago.
 void Scene::reserve() {
     DAT_PSP_HANDLE psp = DAT_HANDLE_NULL;
