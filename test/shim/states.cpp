@@ -61,7 +61,13 @@ DAT_EP_STATE value_of(State state) { return kValues[static_cast<std::size_t>(sta
 
 std::ifstream open_file(const char* name) {
     const char* top = std::getenv("DAT_SRCDIR");
-    return std::ifstream(std::string(top ? top : ".") + name);
+    const std::string path = std::string(top ? top : ".") + name;
+    std::ifstream file(path);
+    if (!file) {
+        std::printf("FAILED: cannot read %s\n", path.c_str());
+        std::exit(1);
+    }
+    return file;
 }
 
 std::vector<Cell> read_table() {
@@ -340,6 +346,10 @@ bool run_all(const std::string& transport, const std::vector<std::string>& only,
                 "%d not driven:\n",
                 transport.c_str(), sum.right, driven - sum.right, impossible, not_driven);
     bool right = sum.right == driven;
+    if (driven + impossible + not_driven == 0) {
+        std::printf("  FAILED: no cell has such a name\n");
+        right = false;
+    }
     for (const Exception& exception : exceptions) {
         if (const int count = excepted[&exception]) {
             std::printf("  %3d %s in %s: %s\n", count, exception.stimuli.c_str(),
