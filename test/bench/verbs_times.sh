@@ -16,7 +16,7 @@ usage='usage: verbs_times.sh BUILD ADDRESS polling|waiting [ROUNDS]'
 build=$(cd "${1:?$usage}" && pwd)
 address=${2:?$usage}
 how=${3:?$usage}
-rounds=${4:-3}
+rounds=${4:-7}
 sizes=(64 4096 65536) latency=(400 200 60) bandwidth=(2000 600 120) # operations of each size
 dat=dat@FI_DAT_TRANSPORT=verbs
 work=$(mktemp -d)

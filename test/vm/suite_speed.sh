@@ -10,10 +10,10 @@
 tests=(
     "900 instructions_over_rxe measure verbs_calls.sh $DAT_BUILDDIR $rxe"
     "900 instructions_over_siw measure verbs_calls.sh $DAT_BUILDDIR $siw"
-    "300 times_polling_over_rxe measure verbs_times.sh $DAT_BUILDDIR $rxe polling"
-    "300 times_waiting_over_rxe measure verbs_times.sh $DAT_BUILDDIR $rxe waiting"
-    "300 times_polling_over_siw measure verbs_times.sh $DAT_BUILDDIR $siw polling"
-    "300 times_waiting_over_siw measure verbs_times.sh $DAT_BUILDDIR $siw waiting"
+    "600 times_polling_over_rxe measure verbs_times.sh $DAT_BUILDDIR $rxe polling"
+    "600 times_waiting_over_rxe measure verbs_times.sh $DAT_BUILDDIR $rxe waiting"
+    "600 times_polling_over_siw measure verbs_times.sh $DAT_BUILDDIR $siw polling"
+    "600 times_waiting_over_siw measure verbs_times.sh $DAT_BUILDDIR $siw waiting"
     "2400 udapl_over_rxe measure dapl_times.sh $DAT_BUILDDIR rxe0 r0 $rxe 7 ${DAT_EARLIER:-}"
     "600 dtestcm_over_rxe only dtestcm dapl_times.sh $DAT_BUILDDIR rxe0 r0 $rxe 7 ${DAT_EARLIER:-}"
 )
