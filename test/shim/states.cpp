@@ -149,11 +149,8 @@ void check_code(const Cell& cell, DAT_RETURN code) {
 
 void check_event(const Cell& cell, Scene& s) {
     if (cell.event == "CONNECTION_REQUEST") {
-        const DAT_EVENT event = next(s.rsp_evd);
-        if (event.event_number != DAT_CONNECTION_REQUEST_EVENT) {
-            throw Wrong("event " + name_of(event.event_number));
-        }
-        s.cr = event.event_data.cr_arrival_event_data.cr_handle;
+        s.cr = expect(s.rsp_evd, DAT_CONNECTION_REQUEST_EVENT)
+                   .event_data.cr_arrival_event_data.cr_handle;
     } else if (cell.event != "-") {
         const std::string wanted = cell.event == "RECORDED" ? "DISCONNECTED" : cell.event;
         if (wanted == "NON_PEER_REJECTED") {

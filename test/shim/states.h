@@ -185,7 +185,7 @@ struct Scene {
 
 // The number of the next event; throws where none comes.
 DAT_EVENT next(DAT_EVD_HANDLE evd);
-void expect(DAT_EVD_HANDLE evd, DAT_EVENT_NUMBER number);
+DAT_EVENT expect(DAT_EVD_HANDLE evd, DAT_EVENT_NUMBER number);
 void expect_refusal(DAT_EVD_HANDLE evd); // NON_PEER_REJECTED, as the device tells it
 void expect_dto(DAT_EVD_HANDLE evd, std::uint64_t cookie, DAT_DTO_COMPLETION_STATUS status);
 bool is_empty(DAT_EVD_HANDLE evd);

@@ -53,11 +53,12 @@ DAT_EVENT next(DAT_EVD_HANDLE evd) {
     return event;
 }
 
-void expect(DAT_EVD_HANDLE evd, DAT_EVENT_NUMBER number) {
+DAT_EVENT expect(DAT_EVD_HANDLE evd, DAT_EVENT_NUMBER number) {
     const DAT_EVENT event = next(evd);
     if (event.event_number != number) {
         throw Wrong(name_of(event.event_number) + " in place of " + name_of(number));
     }
+    return event;
 }
 
 void expect_refusal(DAT_EVD_HANDLE evd) {
@@ -154,11 +155,7 @@ Door::Door(const Adapter& adapter, DAT_PSP_FLAGS kind) : evd(adapter.evd(DAT_EVD
 }
 
 DAT_CR_HANDLE Door::request() const {
-    const DAT_EVENT event = next(evd);
-    if (event.event_number != DAT_CONNECTION_REQUEST_EVENT) {
-        throw Wrong(name_of(event.event_number) + " in place of a request");
-    }
-    return event.event_data.cr_arrival_event_data.cr_handle;
+    return expect(evd, DAT_CONNECTION_REQUEST_EVENT).event_data.cr_arrival_event_data.cr_handle;
 }
 
 Scene::Scene() : rsp_evd(near.evd(DAT_EVD_CR_FLAG)) { MUST(subject->receive(kReceive)); }

@@ -139,7 +139,7 @@ if [ -n "$keep" ]; then
     [ $two = no ] || cp "$work/console2" "$work/qemu2.log" "$keep"
 fi
 
-grep -E '^(ok|FAIL|skip) ' "$work/lines"
+grep -E '^((ok|FAIL|skip) |\|)' "$work/lines"
 passed=$(grep -c '^ok ' "$work/lines")
 failed=$(grep -c '^FAIL ' "$work/lines")
 skipped=$(grep -c '^skip ' "$work/lines")
