@@ -47,6 +47,10 @@ inline const Place& place() {
 // PEER_REJECTED then, in place of NON_PEER_REJECTED.
 inline bool tells_refusal_as_reject() { return place().name == std::string("siw"); }
 
+// siw cannot take a request back: who accepts one whose requester has gone is connected first,
+// and left then, where others are told by the accept's completion.
+inline bool takes_requests_back() { return place().name != std::string("siw"); }
+
 inline sockaddr_in address_of(std::uint32_t address) {
     sockaddr_in in{};
     in.sin_family = AF_INET;

@@ -118,6 +118,15 @@ DAT_EVENT expect(DAT_EVD_HANDLE evd, DAT_EVENT_NUMBER number) {
     return event;
 }
 
+void expect_accept_in_vain(DAT_EVD_HANDLE evd) {
+    if (takes_requests_back()) {
+        expect(evd, DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR);
+        return;
+    }
+    expect(evd, DAT_CONNECTION_EVENT_ESTABLISHED);
+    expect(evd, DAT_CONNECTION_EVENT_DISCONNECTED);
+}
+
 DAT_DTO_COMPLETION_EVENT_DATA expect_dto(DAT_EVD_HANDLE evd, std::uint64_t cookie,
                                          DAT_DTO_COMPLETION_STATUS status) {
     const DAT_EVENT event = expect(evd, DAT_DTO_COMPLETION_EVENT);

@@ -91,6 +91,8 @@ inline DAT_DTO_COOKIE cookie_of(std::uint64_t number) {
 DAT_EVENT next(DAT_EVD_HANDLE evd);
 // The next event has that number.
 DAT_EVENT expect(DAT_EVD_HANDLE evd, DAT_EVENT_NUMBER number);
+// CR-6: a request was accepted whose requester has gone.
+void expect_accept_in_vain(DAT_EVD_HANDLE evd);
 // The next is a DTO with that cookie and status.
 DAT_DTO_COMPLETION_EVENT_DATA expect_dto(DAT_EVD_HANDLE evd, std::uint64_t cookie,
                                          DAT_DTO_COMPLETION_STATUS status = DAT_DTO_SUCCESS);

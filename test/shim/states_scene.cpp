@@ -160,8 +160,8 @@ DAT_CR_HANDLE Door::request() const {
 
 Scene::Scene() : rsp_evd(near.evd(DAT_EVD_CR_FLAG)) { MUST(subject->receive(kReceive)); }
 
-// Whoever still waits for an answer gets one: siw keeps a requester that closes until its request
-// is answered, or for 10 s.
+// Whoever still waits for an answer gets one: siw keeps a requester's adapter, as it closes, until
+// the request is answered, or for 10 s.
 Scene::~Scene() {
     for (const DAT_CR_HANDLE request : {cr, pending, old, another}) {
         if (request != DAT_HANDLE_NULL) {

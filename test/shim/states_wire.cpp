@@ -201,8 +201,14 @@ DAT_RETURN answer(Scene& s, State state, bool accept) {
         return reject(cr);
     }
     MUST(dat_cr_accept(cr, by.ep, 0, nullptr));
-    expect(by.conn, is_late(state, State::active) ? DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR
-                                                  : DAT_CONNECTION_EVENT_ESTABLISHED);
+    if (!is_late(state, State::active)) {
+        expect(by.conn, DAT_CONNECTION_EVENT_ESTABLISHED);
+    } else if (takes_requests_back()) {
+        expect(by.conn, DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR);
+    } else {
+        expect(by.conn, DAT_CONNECTION_EVENT_ESTABLISHED);
+        expect(by.conn, DAT_CONNECTION_EVENT_DISCONNECTED);
+    }
     return DAT_SUCCESS;
 }
 

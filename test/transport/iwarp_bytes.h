@@ -39,6 +39,8 @@ class Socket {
     void close();
     // Closes so that the peer's transport is reset.
     void reset();
+    // The descriptor, which is the caller's to close from here on.
+    int release() { return std::exchange(fd_, -1); }
 
   private:
     enum class Got { bytes, nothing, end };

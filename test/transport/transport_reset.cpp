@@ -316,7 +316,12 @@ TRANSPORT_TEST(reset_late, accept_of_an_old_attempt__does_not_touch_the_new_one)
     DAT_MUST(pair.active.connect(pair.far, pattern(5)));
     Endpoint late(second, old_request);
     DAT_MUST(late.accept(pattern(7)));
-    wait_error(second, FI_ECONNABORTED);
+    if (transport.name == std::string("siw")) { // which cannot take a request back
+        wait_event(second, FI_CONNECTED);
+        wait_shutdown(late);
+    } else {
+        wait_error(second, FI_ECONNABORTED);
+    }
     const Event request = wait_event(pair.far, FI_CONNREQ);
     cr_assert(request.data == pattern(5));
     require_state(pair.active, FI_DAT_ACTIVE_CONNECTION_PENDING);

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// A connect to an address that answers nothing, over an RDMA device: it keeps nobody
-// waiting who did not ask for that, wherever the device makes its connections. A plain
-// program; exit status 0: all held. May include: the fixture.
+// A connect that is not answered, over an RDMA device: it keeps nobody waiting who did not
+// ask for that, wherever the device makes its connections. A plain program; exit status 0:
+// all held. May include: the fixture, iwarp_bytes.h.
 //
 //   silent_peer ADDRESS SILENT    an address of the device, and one that answers nothing
+//   silent_peer ADDRESS           of an iWARP device: its peer takes the TCP connection
+//                                 and answers nothing
+#include "../transport/iwarp_bytes.h"
 #include "../transport/plain.h"
 
 #include <netinet/in.h>
@@ -17,8 +20,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// TCP gives up after two minutes: what takes less has not waited for it.
-constexpr std::chrono::seconds kSoon{10};
+// TCP gives up after two minutes, and siw waits 10 s for an answer: what takes less has waited
+// for neither.
+constexpr std::chrono::seconds kSoon{5};
 
 template <class Step> void soon(const char* what, Step&& step) {
     const Clock::time_point begun = Clock::now();
@@ -35,6 +39,22 @@ void exchange(Endpoint& from, Endpoint& to) {
     wait_op(from.send_confirmed(sent.data(), sent.size()));
     wait_op(receive);
     DAT_REQUIRE(got == sent, "the message");
+}
+
+// Receives that its endpoint shares are free with it.
+void share_receives(const Transport& transport, const Bytes& silent) {
+    Fid<fid_ep> srx;
+    SideOptions options;
+    options.before_enable = [&](fid_ep* ep) { DAT_MUST(fi_ep_bind(ep, &srx->fid, 0)); };
+    Side side(transport, options);
+    DAT_MUST(fi_srx_context(side.domain(), side.info()->rx_attr, srx.out(), nullptr));
+    Bytes into(10);
+    DAT_MUST(fi_recv(srx.get(), into.data(), into.size(), nullptr, FI_ADDR_UNSPEC, &new_op()));
+    Endpoint lost(side);
+    DAT_MUST(lost.connect(silent));
+    settle(100);
+    soon("fi_close() of one with shared receives", [&] { DAT_MUST(lost.close()); });
+    soon("fi_close() of those", [&] { DAT_MUST(srx.close()); });
 }
 
 void run(const Transport& transport, const Bytes& silent) {
@@ -95,6 +115,8 @@ void run(const Transport& transport, const Bytes& silent) {
     });
     soon("fi_close()", [&] { DAT_MUST(lost.close()); });
     exchange(active, *passive);
+    share_receives(transport, silent);
+    exchange(active, *passive);
 }
 
 } // namespace
@@ -102,11 +124,17 @@ void run(const Transport& transport, const Bytes& silent) {
 
 int main(int argc, char** argv) {
     using namespace dat::test;
-    if (argc != 3) {
-        std::fprintf(stderr, "usage: silent_peer ADDRESS SILENT\n");
+    if (argc != 2 && argc != 3) {
+        std::fprintf(stderr, "usage: silent_peer ADDRESS [SILENT]\n");
         return 2;
     }
     const Transport device{"device", false, AF_INET, argv[1], FI_PROGRESS_MANUAL, true};
-    run(device, socket_address(argv[2], 7));
+    if (argc == 3) {
+        run(device, socket_address(argv[2], 7));
+        return 0;
+    }
+    const raw::Listener listener(device);
+    const auto* const at = static_cast<const std::uint8_t*>(listener.address());
+    run(device, Bytes(at, at + sizeof(sockaddr_in)));
     return 0;
 }

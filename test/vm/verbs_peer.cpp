@@ -43,6 +43,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -499,6 +500,7 @@ int main(int argc, char** argv) {
         std::fprintf(stderr, "usage: verbs_peer ADDRESS\n");
         return 2;
     }
+    signal(SIGPIPE, SIG_IGN); // siw raises it at posts, where the peer has closed the stream
     Peer peer(argv[1]);
     serve_lines([&](const std::string& line) { return peer.answer(line); }, [&] { peer.pump(); });
     return 0;

@@ -26,7 +26,8 @@ namespace dat::soft {
 
 class ProgressThread;
 
-// A socket that outlives its endpoint for a moment, to end its stream properly.
+// What outlives its endpoint for a moment: a socket, to end its stream properly, or what a
+// device keeps. Destroyed under the gate, or with the domain.
 class Lingerer {
   public:
     virtual ~Lingerer() = default;
@@ -48,7 +49,7 @@ class Domain : private Pollable {
 
     explicit Domain(const Options& options);
     // Ends what still lingers, waiting at most a second for bytes that their
-    // peers have not taken. No endpoint may be left.
+    // peers have not taken, and longer where a device does. No endpoint may be left.
     ~Domain();
     Domain(const Domain&) = delete;
     Domain& operator=(const Domain&) = delete;

@@ -9,6 +9,7 @@
 #include "verbs/channel.h"
 #include "verbs/connect_call.h"
 #include "verbs/link.h"
+#include "verbs/sigpipe.h"
 #include "verbs/trailer.h"
 
 #include <algorithm>
@@ -46,7 +47,10 @@ class Handshake final : public soft::Handshake,
 
     void abandon() override {
         domain_.soft().handshakes().disarm(*this);
-        call_.reset();
+        if (call_) {
+            call_.reset();
+            link_->give_up();
+        }
         if (link_) {
             link_->part(Parting::abandon);
             domain_.soft().retire(std::move(link_));
@@ -169,6 +173,7 @@ void Handshake::request() {
 }
 
 void Handshake::connect_failed(int error) {
+    call_.reset();
     DAT_INFO(ep_ctrl, "rdma_connect(): %s", std::strerror(error));
     if (error == ECONNREFUSED || error == ECONNRESET) {
         return fail(Stimulus::refused, Reason::refused);
@@ -186,6 +191,7 @@ void Handshake::accept(bool gone, std::uint8_t reads) {
         link_->await_first();
     }
     rdma_conn_param param = parameters(kReplyFrame);
+    const NoSigpipe guard;
     if (!link_->become_ready(&param) || rdma_accept(id_, &param) != 0) {
         DAT_INFO(ep_ctrl, "rdma_accept(): %s", std::strerror(errno));
         return fail_later(Stimulus::handshake_failed, Reason::peer_closed);

@@ -8,9 +8,12 @@
 #include "verbs/link_parts.h"
 #include "verbs/queues.h"
 #include "verbs/shared_queue.h"
+#include "verbs/sigpipe.h"
+#include "verbs/unanswered.h"
 
 #include <cerrno>
 #include <rdma/rdma_cma.h>
+#include <utility>
 
 namespace dat::verbs {
 
@@ -199,7 +202,7 @@ void Link::post_marker() {
     wr.num_sge = domain_.device().iwarp ? 1 : 0;
     wr.opcode = domain_.device().iwarp ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE;
     wr.send_flags = IBV_SEND_SIGNALED;
-    marked_ = ibv_post_send(qp_, &wr, &bad) == 0;
+    marked_ = post_send_(qp_, &wr, &bad) == 0;
     if (!marked_) {
         endpoint_.over(Stimulus::broken, Reason::dto_error, Parting::clean);
     }
@@ -236,12 +239,21 @@ void Link::harvest() {
     }
 }
 
+void Link::leave_unanswered() {
+    auto left =
+        std::make_unique<Unanswered>(domain_, std::move(queues_), std::exchange(id_, nullptr));
+    if (left->start()) {
+        domain_.soft().linger(std::move(left));
+    }
+}
+
 void Link::part(Parting how) {
     over_ = true;
     domain_.remove(*this);
     domain_.soft().handshakes().disarm(*this);
     domain_.soft().handshakes().disarm(opening_);
     if (qp_) {
+        const NoSigpipe guard;
         const bool iwarp = domain_.device().iwarp;
         ibv_qp_attr failed{};
         failed.qp_state = IBV_QPS_ERR;
@@ -256,6 +268,9 @@ void Link::part(Parting how) {
         domain_.windows().link_ends(this, domain_.soft().regions());
         // From here on the device touches no memory of the program.
         id_->qp = nullptr;
+        if (unanswered_) {
+            leave_unanswered();
+        }
         queues_.reset();
         qp_ = nullptr;
         cq_ = nullptr;

@@ -9,6 +9,7 @@
 #include "verbs/link_parts.h"
 #include "verbs/queues.h"
 #include "verbs/shared_queue.h"
+#include "verbs/sigpipe.h"
 
 #include <algorithm>
 #include <arpa/inet.h>
@@ -63,6 +64,7 @@ int Link::open() {
     cq_ = queues_->cq();
     cq_->cq_context = this;
     inline_size_ = queues_->inline_size();
+    post_send_ = domain_.device().siw ? post_without_sigpipe : qp_->context->ops.post_send;
     if (domain_.device().iwarp) {
         id_->qp = qp_;
     }
@@ -119,7 +121,7 @@ static const void* first_of(const void* const* names) { return names ? *names : 
     ready.from.length = static_cast<std::uint32_t>(request.length);
     ready.send.wr_id = plain_request_id(seq);
     ready.send.send_flags = flags;
-    return ibv_post_send(qp_, &ready.send, &ready.bad_send);
+    return post_send_(qp_, &ready.send, &ready.bad_send);
 }
 
 // Longer than what goes inline.
@@ -231,7 +233,7 @@ void Link::transmit_any(std::uint64_t seq) {
         segments[0] = {};
         wr.num_sge = 1;
     }
-    if (const int error = ibv_post_send(qp_, &wr, &bad)) [[unlikely]] {
+    if (const int error = post_send_(qp_, &wr, &bad)) [[unlikely]] {
         post_failed(seq, error);
     }
 }
@@ -257,7 +259,7 @@ void Link::post_bind(std::uint64_t seq) {
         domain_.windows().bind(request.remote_key, *window, this, wr);
     }
     ++binds_;
-    if (const int error = ibv_post_send(qp_, &wr, &bad)) {
+    if (const int error = post_send_(qp_, &wr, &bad)) {
         post_failed(seq, error);
     }
 }

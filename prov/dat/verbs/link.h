@@ -18,6 +18,7 @@
 
 struct ibv_cq;
 struct ibv_qp;
+struct ibv_send_wr;
 struct ibv_wc;
 struct rdma_conn_param;
 
@@ -40,6 +41,8 @@ class Link final : public soft::MemoryLink, public CmSink, private soft::Timer {
     bool become_ready(const rdma_conn_param* answer);
     rdma_cm_id* id() const { return id_; }
     std::uint32_t number() const; // of the queue pair
+    // A connect that the device keeps until it is answered is given up: part() waits for nothing.
+    void give_up() { unanswered_ = domain_.device().siw; }
     SocketAddress local() const;
     // What a connect or accept says of RDMA reads; `of_peer`: what the peer asked for.
     std::uint8_t reads_in() const;
@@ -146,6 +149,7 @@ class Link final : public soft::MemoryLink, public CmSink, private soft::Timer {
     void post_failed(std::uint64_t seq, int error);
     bool qp_failed() const;
     void harvest();
+    void leave_unanswered();
     int fetch() const;
 
     Domain& domain_;
@@ -156,6 +160,8 @@ class Link final : public soft::MemoryLink, public CmSink, private soft::Timer {
     ibv_qp* qp_ = nullptr; // these two: of queues_
     ibv_cq* cq_ = nullptr;
     ibv_pd* pd_ = nullptr;
+    // ibv_post_send(3), or what a device needs in its place.
+    int (*post_send_)(ibv_qp*, ibv_send_wr*, ibv_send_wr**) = nullptr;
     std::uint32_t inline_size_ = 0;
     std::uint8_t peer_reads_ = UINT8_MAX;
     std::uint64_t done_;           // requests before this one are finished
@@ -182,6 +188,7 @@ class Link final : public soft::MemoryLink, public CmSink, private soft::Timer {
     bool marked_ = false;    // a marker is on its way
     bool confirmed_ = false; // and has come back, behind everything
     bool failing_ = false;   // flushed completions were seen
+    bool unanswered_ = false;
 };
 
 } // namespace dat::verbs

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "verbs/channel.h"
 #include "verbs/connect.h"
+#include "verbs/sigpipe.h"
 #include "verbs/trailer.h"
 
 #include <array>
@@ -23,6 +24,7 @@ void reject_with(rdma_cm_id* id, const Device& device, std::span<const std::byte
                  bool refusal) {
     std::array<std::byte, kRejectFrame> frame;
     if (device.iwarp) {
+        const NoSigpipe guard;
         rdma_reject(id, data.data(), static_cast<std::uint8_t>(data.size()));
         return;
     }
@@ -54,6 +56,7 @@ void ConnRequest::refuse() {
         if (!device_.iwarp) { // there destroying it is all that can be told
             reject_with(id_, device_, {}, true);
         }
+        const NoSigpipe guard;
         rdma_destroy_id(id_);
         id_ = nullptr;
     }

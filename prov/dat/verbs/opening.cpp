@@ -55,7 +55,7 @@ void Link::say_ready() {
         wr.num_sge = 1;
         wr.opcode = IBV_WR_RDMA_WRITE;
         wr.send_flags = IBV_SEND_SIGNALED;
-        telling_ = ibv_post_send(qp_, &wr, &bad) == 0;
+        telling_ = post_send_(qp_, &wr, &bad) == 0;
     }
     domain_.soft().handshakes().arm(opening_, kFirstReady * (1 << times_ready_++));
 }

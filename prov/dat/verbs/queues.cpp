@@ -51,7 +51,8 @@ int Queues::open(Domain& domain, rdma_cm_id* id) {
     attr.qp_type = IBV_QPT_RC;
     attr.cap.max_send_wr = sends;
     if (kind_.shared) {
-        attr.srq = kind_.shared->get();
+        srq_ = kind_.shared->get();
+        attr.srq = srq_.get();
     } else {
         attr.cap.max_recv_wr = kind_.receives;
     }

@@ -16,6 +16,7 @@
 
 struct ibv_cq;
 struct ibv_qp;
+struct ibv_srq;
 struct rdma_conn_param;
 
 namespace dat::verbs {
@@ -56,6 +57,7 @@ class Queues final : public soft::Companion {
     int open(Domain& domain, rdma_cm_id* id);
 
     const Kind kind_;
+    std::shared_ptr<ibv_srq> srq_;
     ibv_cq* cq_ = nullptr;
     ibv_qp* qp_ = nullptr;
     std::uint32_t inline_size_ = 0;

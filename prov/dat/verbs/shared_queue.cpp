@@ -49,19 +49,22 @@ bool SharedQueue::open(std::uint32_t segments) {
     ibv_srq_init_attr attr{};
     attr.attr.max_wr = size();
     attr.attr.max_sge = segments;
-    srq_ = ibv_create_srq(pd_, &attr);
-    if (!srq_) {
+    ibv_srq* const made = ibv_create_srq(pd_, &attr);
+    if (!made) {
         log_failure("a connection: ibv_create_srq()", errno);
+        return false;
     }
-    return srq_;
+    srq_.reset(made, ibv_destroy_srq);
+    return true;
 }
 
 SharedQueue::~SharedQueue() {
     if (!srq_) {
         return;
     }
-    // From here on the device touches no memory of the program.
-    ibv_destroy_srq(srq_);
+    // From here on the device touches no memory of the program: a queue pair that is still
+    // there has failed.
+    srq_.reset();
     receives_.set_device(nullptr);
     std::vector<const Slot*> left;
     for (const Slot& slot : slots_) {
@@ -100,7 +103,7 @@ bool SharedQueue::post(std::uint32_t number) {
     int error = ENOMEM;
     if (loans_.gather(pd_, slots_[number].receive.segments(), nullptr, IBV_ACCESS_LOCAL_WRITE,
                       wr.wr_id, segments, wr.num_sge)) {
-        error = ibv_post_srq_recv(srq_, &wr, &bad);
+        error = ibv_post_srq_recv(srq_.get(), &wr, &bad);
     }
     if (error != 0) {
         loans_.end(wr.wr_id);

@@ -30,7 +30,8 @@ class SharedQueue final : public soft::ReceivingDevice {
     SharedQueue(const SharedQueue&) = delete;
     SharedQueue& operator=(const SharedQueue&) = delete;
 
-    ibv_srq* get() const { return srq_; }
+    // Queue pairs that take from it keep it: some outlive this.
+    const std::shared_ptr<ibv_srq>& get() const { return srq_; }
     std::uint32_t size() const { return static_cast<std::uint32_t>(slots_.size()); }
     // The device has completed that work request, for a connection of `endpoint`, which the
     // receive belongs to from here on. Its number there.
@@ -53,7 +54,7 @@ class SharedQueue final : public soft::ReceivingDevice {
     Domain& domain_;
     soft::SharedReceives& receives_;
     ibv_pd* pd_;
-    ibv_srq* srq_ = nullptr;
+    std::shared_ptr<ibv_srq> srq_;
     std::vector<Slot> slots_;
     std::vector<std::uint32_t> free_; // of slots_
     std::uint64_t posted_ = 0;

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// The SIGPIPE of a device. Linux's siw sends within the calls of the program, and raises the
+// signal where the peer has closed the stream and the connection does not know yet; its
+// default ends the program. Any thread. May include: verbs headers.
+#ifndef DAT_VERBS_SIGPIPE_H
+#define DAT_VERBS_SIGPIPE_H
+
+#include <csignal>
+
+struct ibv_qp;
+struct ibv_send_wr;
+
+namespace dat::verbs {
+
+// As long as it lives, this thread gets no SIGPIPE; what is raised meanwhile never comes.
+class NoSigpipe {
+  public:
+    NoSigpipe();
+    ~NoSigpipe();
+    NoSigpipe(const NoSigpipe&) = delete;
+    NoSigpipe& operator=(const NoSigpipe&) = delete;
+
+  private:
+    sigset_t before_;
+    bool pending_; // already: the program blocks it, and is to find it
+};
+
+// ibv_post_send(3) without it.
+int post_without_sigpipe(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad);
+
+} // namespace dat::verbs
+
+#endif
