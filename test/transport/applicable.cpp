@@ -41,8 +41,6 @@ constexpr char kAnyEnd[] =
 constexpr char kStops[] = "Linux's siw stops the kernel where a connection ends between its accept "
                           "and the first frame that its initiator has promised";
 
-constexpr char kNoWayBack[] = "siw cannot take a request back: who accepts it is connected first";
-
 constexpr Exception kExceptions[] = {
     {"rxe", "message_no_receive/on_both_sides__reads_still_complete", kInOrder},
     {"rxe", "message_transmit_complete/with_no_receive_and_nothing_staged__waits_for_it",
@@ -84,8 +82,6 @@ constexpr Exception kExceptions[] = {
     {"siw*", "connect_nobody_listens/at_the_end_of_patience__is_refused", kTcpPort},
     {"*siw*", "connect_private_data/option_of_endpoint_and_listener__says_508", kLess},
     {"*siw*", "connect_reject/with_256_bytes__delivers_them", kLess},
-    {"siw", "connect_requester_gone/before_accept__accept_completion_error_once", kNoWayBack},
-    {"siw", "reset_after/accept_completion_error__accepts_the_next_request", kNoWayBack},
     {"soft_to_siw", "connect_private_data/of_25[56]_bytes__arrives", kLess},
     {"soft_to_siw", "connect_private_data/of_508_bytes__arrives", kLess},
     {"*siw*", "end_abrupt/with_operations_outstanding__flushes_them_in_order", kNoReceive},

@@ -580,6 +580,21 @@ void wait_shutdown(const Endpoint& endpoint) {
     DAT_REQUIRE(event.fid == endpoint.fid(), "FI_SHUTDOWN of another endpoint");
 }
 
+bool takes_requests_back(const Transport& transport) {
+    return std::strcmp(transport.name, kSiw.name) != 0;
+}
+
+void wait_accept_in_vain(const Endpoint& passive, const Transport& transport) {
+    if (takes_requests_back(transport)) {
+        const Event event = wait_error(passive.side(), FI_ECONNABORTED);
+        DAT_REQUIRE(event.fid == passive.fid(), "an error of another endpoint");
+        return require_end(passive, FI_DAT_END_ACCEPT_ERROR);
+    }
+    wait_event(passive.side(), FI_CONNECTED);
+    wait_shutdown(passive);
+    require_end(passive, FI_DAT_END_DISCONNECTED);
+}
+
 void wait_op(const Op& op) {
     DAT_REQUIRE(wait_until([&] { return op.done(); }), "waited in vain for a completion");
 }

@@ -366,6 +366,10 @@ Event wait_event(Side& side, std::uint32_t type);
 Event wait_error(Side& side, int err);
 // The next event has to be FI_SHUTDOWN of this endpoint.
 void wait_shutdown(const Endpoint& endpoint);
+// Of a request that was accepted after its requester on the other side had given up: CR-6.
+// One on siw cannot take its request back: the connection is made, and ends.
+bool takes_requests_back(const Transport& transport);
+void wait_accept_in_vain(const Endpoint& passive, const Transport& transport);
 void wait_op(const Op& op);
 template <class Ops> void wait_ops(const Ops& ops) {
     for (const Op* op : ops)

@@ -236,7 +236,9 @@ TRANSPORT_TEST(connect_listener_closed, with_a_delivered_request__request_can_be
 TRANSPORT_TEST(connect_timeout, request_is_never_answered__times_out_once) {
     only_dat();
     Pair pair(transport);
-    DAT_MUST(pair.active.dat()->set_connect_timeout(pair.active.get(), 150'000));
+    // us; a device on a busy machine has asked by then
+    const std::uint64_t timeout = transport.device ? 2'000'000 : 150'000;
+    DAT_MUST(pair.active.dat()->set_connect_timeout(pair.active.get(), timeout));
     DAT_MUST(pair.active.connect(pair.far));
     const Event request = wait_event(pair.far, FI_CONNREQ);
     const Event timed_out = wait_error(pair.near, FI_ETIMEDOUT);
@@ -270,10 +272,8 @@ TRANSPORT_TEST(connect_requester_gone, before_accept__accept_completion_error_on
     Bytes buffer(64);
     Op& receive = passive.recv(buffer.data(), buffer.size());
     DAT_MUST(passive.accept());
-    const Event failed = wait_error(pair.far, FI_ECONNABORTED);
-    cr_assert_eq(failed.fid, passive.fid());
+    wait_accept_in_vain(passive, transport);
     cr_assert(receive.flushed(), "EP-72, EP-68: flushed before the event");
-    require_end(passive, FI_DAT_END_ACCEPT_ERROR);
     settle();
     cr_assert(pair.far.events().empty());
 }

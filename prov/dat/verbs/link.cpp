@@ -64,7 +64,7 @@ int Link::open() {
     cq_ = queues_->cq();
     cq_->cq_context = this;
     inline_size_ = queues_->inline_size();
-    post_send_ = domain_.device().siw ? post_without_sigpipe : qp_->context->ops.post_send;
+    post_send_ = domain_.device().siw ? post_to_siw : qp_->context->ops.post_send;
     if (domain_.device().iwarp) {
         id_->qp = qp_;
     }

@@ -3,6 +3,7 @@
 // See sigpipe.h. May include: verbs headers, system headers.
 #include "verbs/sigpipe.h"
 
+#include <cerrno>
 #include <ctime>
 #include <infiniband/verbs.h>
 
@@ -39,9 +40,13 @@ NoSigpipe::~NoSigpipe() {
     pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 
-int post_without_sigpipe(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad) {
+// Where the connection has ended the request is in the queue all the same, and goes with it:
+// siw tells the end by itself.
+int post_to_siw(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad) {
     const NoSigpipe guard;
-    return ibv_post_send(qp, wr, bad);
+    const int rc = ibv_post_send(qp, wr, bad);
+    const int error = rc == -1 ? errno : rc; // libsiw's -1
+    return error == ENOTCONN ? 0 : error;
 }
 
 } // namespace dat::verbs

@@ -26,8 +26,8 @@ class NoSigpipe {
     bool pending_; // already: the program blocks it, and is to find it
 };
 
-// ibv_post_send(3) without it.
-int post_without_sigpipe(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad);
+// ibv_post_send(3) on siw.
+int post_to_siw(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad);
 
 } // namespace dat::verbs
 
