@@ -202,8 +202,8 @@ class Ep final : public Object {
         slot.unused = 0;
         return slot;
     }
-    // One segment that is not empty, no flags, a slot free, nothing wrong: such a post goes
-    // straight to the provider. `plain_count`: plain_sends_ and its like.
+    // One segment, no flags, a slot free, nothing wrong: such a post goes straight to the
+    // provider. `plain_count`: plain_sends_ and its like.
     template <std::uint32_t need, class Triplet>
     bool is_plain(std::int32_t count, const Triplet* iov, std::uint32_t flags,
                   std::int32_t plain_count, DtoRing& ring, void*& memory) const {
@@ -213,6 +213,22 @@ class Ep final : public Object {
     template <class Triplet>
     Return gather(std::int32_t count, std::int32_t limit, const Triplet* iov, std::uint32_t need,
                   iovec* out, std::size_t& used, std::uint64_t& total) const;
+    // These in straight.h; with the flags kFlags. `other()`: any other post.
+    template <class Call>
+    Return post_plain(DtoRing& ring, Operation operation, std::uint64_t cookie, std::uint32_t flags,
+                      Call&& call);
+    template <std::uint32_t kFlags, class Triplet, class Other>
+    Return post_plain_send(std::int32_t count, const Triplet* iov, std::uint64_t cookie,
+                           std::uint32_t flags, Other&& other);
+    template <std::uint32_t kFlags, class Triplet, class Remote, class Other>
+    Return post_plain_write(std::int32_t count, const Triplet* iov, std::uint64_t cookie,
+                            const Remote& remote, std::uint32_t flags, Other&& other);
+    template <class Triplet>
+    Return post_quiet_send(std::int32_t count, const Triplet* iov, std::uint64_t cookie,
+                           std::uint32_t flags);
+    template <class Triplet, class Remote>
+    Return post_quiet_write(std::int32_t count, const Triplet* iov, std::uint64_t cookie,
+                            const Remote& remote, std::uint32_t flags);
     template <class Triplet>
     [[gnu::noinline]] Return post_any_recv(std::int32_t count, const Triplet* iov,
                                            std::uint64_t cookie, std::uint32_t flags);

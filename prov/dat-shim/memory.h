@@ -166,7 +166,7 @@ inline Return check_segment(const LmrTable& table, const Pz* pz, std::uint32_t n
     return kSuccess;
 }
 
-// The same in one answer, of a segment that is not empty: false where anything is wrong.
+// The same in one answer: false where anything is wrong.
 // `zone`: the PZ's pass.
 template <std::uint32_t need, class Triplet>
 inline bool is_good_segment(const LmrTable& table, LmrTable::Pass zone, const Triplet& segment,
@@ -179,7 +179,7 @@ inline bool is_good_segment(const LmrTable& table, LmrTable::Pass zone, const Tr
     }
     const std::uint64_t first = segment.virtual_address;
     const std::uint64_t rest = entry.end - first;
-    if (rest > entry.length || std::uint64_t{segment.segment_length} - 1 >= rest) [[unlikely]] {
+    if (rest > entry.length || segment.segment_length > rest) [[unlikely]] {
         return false;
     }
     memory = reinterpret_cast<void*>(first + entry.shift);

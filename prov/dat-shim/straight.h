@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // The usual post and the usual event, straight from the entry point to the provider and back:
-// no allocation, system call or lock of their own. Whatever else there is about a post, errors
+// no allocation, system call or lock of their own. A request that gives no completion (DTO-21) is
+// as usual, one call further. Whatever else there is about a post, errors
 // too, is left to the general way (post.h), which then says what is wrong; an event that is not
 // plain to dequeue_other(). The one file that includes the provider: its ofi/direct.h is
 // inlined here. May include: dat-shim, ofi/direct.h, libfabric.
@@ -12,44 +13,90 @@
 #include "dat-shim/evd.h"
 #include "ofi/direct.h"
 
+#include <utility>
+
 namespace dat::shim {
+
+// A plain post that has been checked. `call(slot)`: the provider's, 0 or -FI_E*.
+template <class Call>
+[[gnu::always_inline]] inline Return Ep::post_plain(DtoRing& ring, Operation operation,
+                                                    std::uint64_t cookie, std::uint32_t flags,
+                                                    Call&& call) {
+    Slot& slot = fill(ring, operation, cookie, flags);
+    ring.advance();
+    const ssize_t rc = std::forward<Call>(call)(&slot);
+    if (rc != 0) [[unlikely]] {
+        ring.retreat();
+        return post_failed(rc);
+    }
+    return kSuccess;
+}
+
+template <std::uint32_t kFlags, class Triplet, class Other>
+[[gnu::always_inline]] inline Return Ep::post_plain_send(std::int32_t count, const Triplet* iov,
+                                                         std::uint64_t cookie, std::uint32_t flags,
+                                                         Other&& other) {
+    void* memory;
+    if (!is_plain<privilege::kLocalRead>(count, iov, flags ^ kFlags, plain_sends_, requests_,
+                                         memory)) [[unlikely]] {
+        return std::forward<Other>(other)();
+    }
+    return post_plain(
+        requests_, Operation::send, cookie,
+        kFlags, [&](Slot * slot) __attribute__((always_inline)) {
+            return ofi::direct::send<kRequestFlags[kFlags]>(ep_, memory, iov->segment_length, slot);
+        });
+}
 
 template <class Triplet>
 [[gnu::always_inline]] inline Return Ep::post_send(std::int32_t count, const Triplet* iov,
                                                    std::uint64_t cookie, std::uint32_t flags) {
+    return post_plain_send<0>(count, iov, cookie, flags,
+                              [&] { return post_quiet_send(count, iov, cookie, flags); });
+}
+
+template <class Triplet>
+[[gnu::noinline]] Return Ep::post_quiet_send(std::int32_t count, const Triplet* iov,
+                                             std::uint64_t cookie, std::uint32_t flags) {
+    return post_plain_send<completion::kSuppress>(
+        count, iov, cookie, flags, [&] { return post_any_send(count, iov, cookie, flags); });
+}
+
+template <std::uint32_t kFlags, class Triplet, class Remote, class Other>
+[[gnu::always_inline]] inline Return
+Ep::post_plain_write(std::int32_t count, const Triplet* iov, std::uint64_t cookie,
+                     const Remote& remote, std::uint32_t flags, Other&& other) {
     void* memory;
-    if (!is_plain<privilege::kLocalRead>(count, iov, flags, plain_sends_, requests_, memory))
-        [[unlikely]] {
-        return post_any_send(count, iov, cookie, flags);
+    if (!is_plain<privilege::kLocalRead>(count, iov, flags ^ kFlags, plain_writes_, requests_,
+                                         memory) ||
+        iov->segment_length > remote.segment_length) [[unlikely]] {
+        return std::forward<Other>(other)();
     }
-    Slot& slot = fill(requests_, Operation::send, cookie, 0);
-    requests_.advance();
-    const ssize_t rc = ofi::direct::send<kRequestFlags[0]>(ep_, memory, iov->segment_length, &slot);
-    if (rc != 0) [[unlikely]] {
-        requests_.retreat();
-        return post_failed(rc);
-    }
-    return kSuccess;
+    return post_plain(
+        requests_, Operation::rdma_write, cookie,
+        kFlags, [&](Slot * slot) __attribute__((always_inline)) {
+            return ofi::direct::write<kRequestFlags[kFlags]>(
+                ep_, memory, iov->segment_length, slot, [&] {
+                    return ofi::direct::Place{remote.virtual_address, remote.rmr_context};
+                });
+        });
 }
 
 template <class Triplet, class Remote>
 [[gnu::always_inline]] inline Return Ep::post_write(std::int32_t count, const Triplet* iov,
                                                     std::uint64_t cookie, const Remote& remote,
                                                     std::uint32_t flags) {
-    void* memory;
-    if (!is_plain<privilege::kLocalRead>(count, iov, flags, plain_writes_, requests_, memory) ||
-        iov->segment_length > remote.segment_length) [[unlikely]] {
+    return post_plain_write<0>(count, iov, cookie, remote, flags,
+                               [&] { return post_quiet_write(count, iov, cookie, remote, flags); });
+}
+
+template <class Triplet, class Remote>
+[[gnu::noinline]] Return Ep::post_quiet_write(std::int32_t count, const Triplet* iov,
+                                              std::uint64_t cookie, const Remote& remote,
+                                              std::uint32_t flags) {
+    return post_plain_write<completion::kSuppress>(count, iov, cookie, remote, flags, [&] {
         return post_any_write(count, iov, cookie, remote, flags, nullptr);
-    }
-    Slot& slot = fill(requests_, Operation::rdma_write, cookie, 0);
-    requests_.advance();
-    const ssize_t rc = ofi::direct::write<kRequestFlags[0]>(
-        ep_, memory, iov->segment_length, &slot, remote.virtual_address, remote.rmr_context);
-    if (rc != 0) [[unlikely]] {
-        requests_.retreat();
-        return post_failed(rc);
-    }
-    return kSuccess;
+    });
 }
 
 template <class Triplet>
@@ -60,14 +107,10 @@ template <class Triplet>
         [[unlikely]] {
         return post_any_recv(count, iov, cookie, flags);
     }
-    Slot& slot = fill(receives_, Operation::receive, cookie, 0);
-    receives_.advance();
-    const ssize_t rc = ofi::direct::receive<FI_COMPLETION>(ep_, memory, iov->segment_length, &slot);
-    if (rc != 0) [[unlikely]] {
-        receives_.retreat();
-        return post_failed(rc);
-    }
-    return kSuccess;
+    return post_plain(
+        receives_, Operation::receive, cookie, 0, [&](Slot * slot) __attribute__((always_inline)) {
+            return ofi::direct::receive<FI_COMPLETION>(ep_, memory, iov->segment_length, slot);
+        });
 }
 
 template <class Plain> [[gnu::always_inline]] inline Evd::Next Evd::dequeue(Plain&& plain) {

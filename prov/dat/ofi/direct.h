@@ -34,23 +34,24 @@ template <std::uint64_t flags>
         "a send", ep, {soft::OpCode::send, FI_SEND | FI_MSG, &iov, 1, length, context, flags});
 }
 
-// An RDMA write of one segment, to `address` of the peer's region with `key`; the rest as above.
-template <std::uint64_t flags>
+// An RDMA write of one segment, to where `there()` says, the address and key of the peer's region;
+// the rest as above.
+struct Place {
+    std::uint64_t address;
+    std::uint32_t key;
+};
+template <std::uint64_t flags, class There>
 [[gnu::always_inline]] inline ssize_t write(fid_ep* ep, void* base, std::size_t length,
-                                            void* context, std::uint64_t address,
-                                            std::uint64_t key) {
+                                            void* context, There&& there) {
     static_assert((flags & FI_INJECT) == 0);
     const iovec iov{base, length};
-    return submit_here<Path>("a write", ep,
-                             {.op = soft::OpCode::write,
-                              .completion_flags = FI_RMA | FI_WRITE,
-                              .iov = &iov,
-                              .count = 1,
-                              .length = length,
-                              .context = context,
-                              .flags = flags,
-                              .address = address,
-                              .key = key});
+    return submit_here<Path>(
+        "a write", ep, {soft::OpCode::write, FI_RMA | FI_WRITE, &iov, 1, length, context, flags},
+        [&](soft::Request & request) __attribute__((always_inline)) {
+            const Place place = there();
+            request.remote_address = place.address;
+            request.remote_key = place.key;
+        });
 }
 
 // A receive of one segment; `flags` as fi_recvmsg() has them. 0 or -FI_E*. The endpoint is
@@ -78,7 +79,7 @@ enum class Taken : std::uint8_t {
 // The oldest completion, if `sink(const Success&)` takes it; runs under the gate.
 template <class Sink> [[gnu::always_inline]] inline Taken take(fid_cq* f, Sink&& sink) {
     CompletionQueue& cq = cq_of(f);
-    const Path::Caller in(cq.domain().gate());
+    const Path::Caller in(cq.gate());
     if (!cq.move_if_empty()) [[unlikely]] {
         return Taken::none;
     }

@@ -190,10 +190,12 @@ inline int check_peer(const char* call, soft::Endpoint& endpoint, soft::OpCode o
                : refuse_without_reads(call, read);
 }
 
-// Every request comes through here. `call` names it in a log line. Where it is inlined
-// into a call that knows most of the Post, little of it is left.
-template <class Path>
-[[gnu::always_inline]] inline ssize_t submit_here(const char* call, fid_ep* f, const Post& post) {
+// Every request comes through here. `call` names it in a log line. `complete(request)` fills in
+// what is to be read only then. Where it is inlined into a call that knows most of the Post,
+// little of it is left.
+template <class Path, class Complete>
+[[gnu::always_inline]] inline ssize_t submit_here(const char* call, fid_ep* f, const Post& post,
+                                                  Complete&& complete) {
     Endpoint& ep = ep_of(f);
     if (post.length > ep.message_size()) [[unlikely]] {
         return refuse_length(call, post.length, ep.message_size());
@@ -224,6 +226,7 @@ template <class Path>
         endpoint, (post.flags & FI_MORE) != 0,
         [&](soft::Request & request, std::uint64_t seq) __attribute__((always_inline)) {
             fill(request, endpoint.inline_area(seq), endpoint.request_aside(seq), post, reported);
+            complete(request);
             if constexpr (Path::kNames) {
                 fill_names(endpoint.request_names(seq), post.descriptors, post.count);
             }
@@ -232,6 +235,11 @@ template <class Path>
         return refuse_state(call, ep);
     }
     return fi_result(verdict);
+}
+
+template <class Path>
+[[gnu::always_inline]] inline ssize_t submit_here(const char* call, fid_ep* f, const Post& post) {
+    return submit_here<Path>(call, f, post, [](soft::Request&) {});
 }
 
 template <class Path> ssize_t submit(const char* call, fid_ep* f, const Post& post) {

@@ -41,8 +41,8 @@ void Memory::remove(ibv_mr*) {}
 void* Memory::name_of(const ibv_mr*) { return nullptr; }
 void Windows::window_gone(std::uint32_t) {}
 
-int Link::send_plain(const soft::Request&, std::uint64_t) { return ENODEV; }
-int Link::write_plain(const soft::Request&, std::uint64_t) { return ENODEV; }
+int Link::send_plain(const soft::Request&, std::uint64_t, bool) { return ENODEV; }
+int Link::write_plain(const soft::Request&, std::uint64_t, bool) { return ENODEV; }
 int Link::post_plain(const soft::Receive&, std::uint64_t, const void*) { return ENODEV; }
 void Link::transmit_any(std::uint64_t) {}
 SocketAddress Link::local() const { return {}; }

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <arpa/inet.h>
+#include <bit>
 #include <cassert>
 #include <cerrno>
 #include <cstdlib>
@@ -30,8 +31,8 @@ using soft::Parting;
 Link::Link(Domain& domain, soft::Endpoint& endpoint, rdma_cm_id* id, bool passive)
     : soft::MemoryLink(kKind), domain_(domain), endpoint_(endpoint), id_(id), passive_(passive),
       done_(endpoint.core().requests().next()),
-      signal_period_(std::max<std::uint64_t>(endpoint.limits().requests / 4, 1)), loans_(domain),
-      batch_(std::make_unique<Batch>()), prepared_(std::make_unique<Ready>()) {
+      signal_mask_(std::bit_floor(std::max(endpoint.limits().requests / 4, 1U)) - 1),
+      loans_(domain), batch_(std::make_unique<Batch>()), prepared_(std::make_unique<Ready>()) {
     prepared_->send.sg_list = &prepared_->from;
     prepared_->receive.sg_list = &prepared_->into;
     prepared_->send.num_sge = prepared_->receive.num_sge = 1;
@@ -113,6 +114,8 @@ void set_atomic(ibv_send_wr& wr, const soft::Request& request, const std::byte* 
 // What the only segment of an operation is named as.
 static const void* first_of(const void* const* names) { return names ? *names : nullptr; }
 
+static unsigned signal_flag(bool completes) { return completes ? IBV_SEND_SIGNALED : 0; }
+
 // The device's answer is this one's: what comes here has nothing to undo, and no frame.
 [[gnu::always_inline]] inline int Link::hand_over(const soft::Request& request, std::uint64_t seq,
                                                   unsigned flags) {
@@ -125,34 +128,35 @@ static const void* first_of(const void* const* names) { return names ? *names : 
 }
 
 // Longer than what goes inline.
-[[gnu::noinline]] int Link::post_keyed(const soft::Request& request, std::uint64_t seq) {
+[[gnu::noinline]] int Link::post_keyed(const soft::Request& request, std::uint64_t seq,
+                                       bool completes) {
     const Memory::Entry* const known = domain_.memory().named(
         first_of(endpoint_.request_names(seq)), pd_, request.iov.base, request.length, 0);
     if (!known) {
         return ENOMEM;
     }
     prepared_->from.lkey = known->lkey;
-    return hand_over(request, seq, IBV_SEND_SIGNALED);
+    return hand_over(request, seq, signal_flag(completes));
 }
 
-[[gnu::always_inline]] inline int Link::post_inline(const soft::Request& request,
-                                                    std::uint64_t seq) {
+[[gnu::always_inline]] inline int Link::post_inline(const soft::Request& request, std::uint64_t seq,
+                                                    bool completes) {
     return request.length <= inline_size_
-               ? hand_over(request, seq, IBV_SEND_SIGNALED | IBV_SEND_INLINE)
-               : post_keyed(request, seq);
+               ? hand_over(request, seq, signal_flag(completes) | IBV_SEND_INLINE)
+               : post_keyed(request, seq, completes);
 }
 
-int Link::send_plain(const soft::Request& request, std::uint64_t seq) {
+int Link::send_plain(const soft::Request& request, std::uint64_t seq, bool completes) {
     prepared_->send.opcode = IBV_WR_SEND;
-    return post_inline(request, seq);
+    return post_inline(request, seq, completes);
 }
 
-int Link::write_plain(const soft::Request& request, std::uint64_t seq) {
+int Link::write_plain(const soft::Request& request, std::uint64_t seq, bool completes) {
     ibv_send_wr& wr = prepared_->send;
     wr.opcode = IBV_WR_RDMA_WRITE;
     wr.wr.rdma.remote_addr = request.remote_address;
     wr.wr.rdma.rkey = request.remote_key;
-    return post_inline(request, seq);
+    return post_inline(request, seq, completes);
 }
 
 void Link::transmit_any(std::uint64_t seq) {
@@ -166,7 +170,7 @@ void Link::transmit_any(std::uint64_t seq) {
     ibv_send_wr* bad = nullptr;
     wr.wr_id = wr_id;
     wr.sg_list = segments;
-    if (request.signaled || seq % signal_period_ == 0 || answered_late(request)) {
+    if (gives_completion(request, seq) || answered_late(request)) {
         wr.send_flags = IBV_SEND_SIGNALED;
     }
     // DTO-24. siw refuses it on a read, which needs none there: reads are answered in the

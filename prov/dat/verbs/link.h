@@ -69,8 +69,9 @@ class Link final : public soft::MemoryLink, public CmSink, private soft::Timer {
     // Inlined into a post, of which the compiler knows most of is_plain().
     [[gnu::always_inline]] void transmit(soft::Request& request, std::uint64_t seq, bool) override {
         if (held_ || !is_plain(request) ||
-            (request.op == soft::OpCode::send ? send_plain(request, seq)
-                                              : write_plain(request, seq)) != 0) [[unlikely]] {
+            (request.op == soft::OpCode::send
+                 ? send_plain(request, seq, gives_completion(request, seq))
+                 : write_plain(request, seq, gives_completion(request, seq))) != 0) [[unlikely]] {
             transmit_any(seq);
         }
     }
@@ -94,11 +95,16 @@ class Link final : public soft::MemoryLink, public CmSink, private soft::Timer {
     struct Batch;
     struct Ready;
 
-    // A message or write of one segment that is reported and asks for nothing else.
+    // A message or write of one segment that asks for nothing else than a completion, or none.
     [[gnu::always_inline]] static bool is_plain(const soft::Request& request) {
         return (request.op == soft::OpCode::send || request.op == soft::OpCode::write) &&
-               request.iov_count == 1 && request.length != 0 && request.signaled &&
-               !request.fence && !request.solicited && !request.has_data;
+               request.iov_count == 1 && request.length != 0 && !request.fence &&
+               !request.solicited && !request.has_data;
+    }
+    // Of the work request: else places in the queue would never be free again.
+    [[gnu::always_inline]] bool gives_completion(const soft::Request& request,
+                                                 std::uint64_t seq) const {
+        return request.signaled || (seq & signal_mask_) == 0;
     }
 
     // What the first moments on siw need (opening.cpp).
@@ -136,11 +142,11 @@ class Link final : public soft::MemoryLink, public CmSink, private soft::Timer {
     void finish_bind(std::uint64_t seq);
     // Of a request that is_plain(), and of a receive of one segment. Not 0: its memory is not
     // known, as it has to be, or the device does not take it; nothing happened.
-    int send_plain(const soft::Request& request, std::uint64_t seq);
-    int write_plain(const soft::Request& request, std::uint64_t seq);
+    int send_plain(const soft::Request& request, std::uint64_t seq, bool completes);
+    int write_plain(const soft::Request& request, std::uint64_t seq, bool completes);
     int post_plain(const soft::Receive& receive, std::uint64_t seq, const void* name);
-    int post_inline(const soft::Request& request, std::uint64_t seq);
-    int post_keyed(const soft::Request& request, std::uint64_t seq);
+    int post_inline(const soft::Request& request, std::uint64_t seq, bool completes);
+    int post_keyed(const soft::Request& request, std::uint64_t seq, bool completes);
     int hand_over(const soft::Request& request, std::uint64_t seq, unsigned flags);
     int post_found(const soft::Receive& receive, std::uint64_t seq);
     int hand_over(const soft::Receive& receive, std::uint64_t seq, std::uint32_t lkey);
@@ -167,7 +173,7 @@ class Link final : public soft::MemoryLink, public CmSink, private soft::Timer {
     std::uint64_t done_;           // requests before this one are finished
     std::uint64_t sent_ = 0;       // on siw: requests before this one are, but for reads
     std::uint64_t drained_at_ = 0; // done_ when that was last looked at
-    std::uint64_t signal_period_;  // each so manieth request gives a completion in any case
+    std::uint64_t signal_mask_;    // a request whose number has none of it gives a completion
     Loans loans_;
     std::shared_ptr<SharedQueue> shared_; // receives come from there; nullptr: the endpoint's own
     std::unique_ptr<Batch> batch_;
