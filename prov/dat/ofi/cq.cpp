@@ -41,7 +41,7 @@ template <class Entry> void fill(Entry& entry, const core::Completion& completio
 } // namespace
 
 CompletionQueue::CompletionQueue(Domain& domain, const fi_cq_attr& attr, void* context)
-    : domain_(domain), waitable_(attr.wait_obj != FI_WAIT_NONE),
+    : domain_(domain), gate_(domain.gate()), waitable_(attr.wait_obj != FI_WAIT_NONE),
       by_threshold_(attr.wait_cond == FI_CQ_COND_THRESHOLD) {
     fid.fclass = FI_CLASS_CQ;
     fid.context = context;
@@ -86,7 +86,7 @@ template <class Entry>
 // Only the members that libfabric 1.17 knows: a newer program may have room for
 // more, an older one never has.
 ssize_t CompletionQueue::read_error(fi_cq_err_entry* entry) {
-    const soft::GateCaller in(domain_.gate());
+    const soft::GateCaller in(gate_);
     if (empty() || front().status == core::DtoStatus::success) {
         return -FI_EAGAIN;
     }
@@ -142,13 +142,13 @@ int CompletionQueue::try_wait() {
         DAT_WARN(cq, "fi_trywait(): the completion queue was opened with FI_WAIT_NONE");
         return -FI_EINVAL;
     }
-    const soft::GateCaller in(domain_.gate());
+    const soft::GateCaller in(gate_);
     return look(1) != Look::quiet || kicked_.load(std::memory_order_acquire) ? -FI_EAGAIN : 0;
 }
 
 // Who looks is not told of what that brings.
 int CompletionQueue::watch(int fd) {
-    const soft::GateCaller in(domain_.gate());
+    const soft::GateCaller in(gate_);
     lent_ = -1;
     if (fd < 0) {
         return 0;
@@ -176,7 +176,7 @@ ssize_t CompletionQueue::read_waiting(void* buf, std::size_t count, const void* 
     const std::size_t enough = threshold(condition, count);
     const Sleeper sleeper(domain_.soft());
     const auto look_inside = [&] {
-        const soft::GateCaller in(domain_.gate());
+        const soft::GateCaller in(gate_);
         return look(enough);
     };
     for (int left = timeout_ms;;) {

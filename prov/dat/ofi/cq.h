@@ -26,13 +26,14 @@ class CompletionQueue final : public fid_cq, public core::CompletionQueue {
 
     Users users; // endpoints bound to it
     Domain& domain() { return domain_; }
+    soft::Gate& gate() { return gate_; }
     bool waitable() const { return waitable_; }
     int wait_fd() const { return wait_.fd(); }
 
     // Serves from the queue, and moves the domain only where that is empty. 0 or
     // more entries, -FI_EAGAIN, -FI_EAVAIL.
     template <class Entry> [[gnu::always_inline]] ssize_t read(void* buf, std::size_t count) {
-        const soft::GateCaller in(domain_.gate());
+        const soft::GateCaller in(gate_);
         if (count == 0) [[unlikely]] {
             return look_at_first();
         }
@@ -92,6 +93,7 @@ class CompletionQueue final : public fid_cq, public core::CompletionQueue {
     std::size_t threshold(const void* condition, std::size_t count) const;
 
     Domain& domain_;
+    soft::Gate& gate_; // the domain's, in one step
     const bool waitable_;
     const bool by_threshold_;
     WaitSet wait_; // the domain's descriptor and signal_

@@ -201,7 +201,7 @@ bool fits_endpoint(const char* call, const fi_info* info, const Offering& offeri
 }
 
 Endpoint::Endpoint(Domain& domain, const fi_info& info, void* context, core::State initial)
-    : domain_(domain), zone_(zone_of(domain, info)), caps_(info.caps),
+    : domain_(domain), gate_(domain.gate()), zone_(zone_of(domain, info)), caps_(info.caps),
       tx_flags_(info.tx_attr->op_flags), rx_flags_(info.rx_attr->op_flags),
       inject_size_(info.tx_attr->inject_size), message_size_(domain.offering().message_size),
       name_(address_in(info.src_addr, info.src_addrlen)),

@@ -41,7 +41,7 @@ class Endpoint final : public fid_ep, private soft::EndpointOwner {
 
     Domain& domain() { return domain_; }
     soft::Endpoint& soft() { return soft_; }
-    soft::Gate& gate() { return domain_.gate(); }
+    soft::Gate& gate() { return gate_; }
 
     int bind_queue(EventQueue& eq);
     int bind_queue(CompletionQueue& cq, std::uint64_t flags);
@@ -127,7 +127,8 @@ class Endpoint final : public fid_ep, private soft::EndpointOwner {
     std::optional<std::chrono::microseconds> connect_timeout() const;
 
     Domain& domain_;
-    ZoneHandle zone_; // guarded by the gate
+    soft::Gate& gate_; // the domain's, in one step
+    ZoneHandle zone_;  // guarded by the gate
     EventQueue* eq_ = nullptr;
     CompletionQueue* tx_cq_ = nullptr;
     CompletionQueue* rx_cq_ = nullptr;

@@ -80,10 +80,10 @@ class Gate {
     }
     void give_way();
 
+    std::mutex callers_; // first: a call that holds it has to keep but one address
     const bool shared_;
     const bool asymmetric_;
-    const bool plain_; // asymmetric_, and not shared_
-    std::mutex callers_;
+    const bool plain_;                // asymmetric_, and not shared_
     std::atomic<bool> inside_{false}; // the application is between enter and leave
     std::atomic<int> wanted_{0};      // outsiders that wait for or hold the gate
     std::mutex outsiders_;            // one of them at a time holds it
