@@ -210,7 +210,7 @@ template <class Path, class Complete>
     if (post.key > UINT32_MAX) [[unlikely]] {
         return refuse_key(call, post.key);
     }
-    const typename Path::Caller in(ep.gate());
+    typename Path::Caller in(ep.gate());
     const bool reported = !post.silent && ep.tx_reported(post.flags);
     soft::Endpoint& endpoint = ep.soft();
     if (soft::is_answered(post.op) ||
@@ -231,10 +231,11 @@ template <class Path, class Complete>
                 fill_names(endpoint.request_names(seq), post.descriptors, post.count);
             }
         });
-    if (verdict == core::PostVerdict::refused) [[unlikely]] {
-        return refuse_state(call, ep);
+    if (verdict == core::PostVerdict::posted) [[likely]] {
+        in.leave(); // here, so that a caller need not ask what this returns
+        return 0;
     }
-    return fi_result(verdict);
+    return verdict == core::PostVerdict::refused ? refuse_state(call, ep) : fi_result(verdict);
 }
 
 template <class Path>
@@ -264,7 +265,7 @@ template <class Path>
             return refuse_count(call, count, 1);
         }
     }
-    const typename Path::Caller in(ep.gate());
+    typename Path::Caller in(ep.gate());
     const bool reported = ep.rx_reported(flags);
     const core::PostVerdict verdict = Path::receive(
         ep.soft(), [&](soft::Receive & receive, std::uint64_t seq) __attribute__((always_inline)) {
@@ -277,10 +278,11 @@ template <class Path>
                 receive.posted_flags = receive.completion_flags;
             }
         });
-    if (verdict == core::PostVerdict::refused) [[unlikely]] {
-        return refuse_state(call, ep);
+    if (verdict == core::PostVerdict::posted) [[likely]] {
+        in.leave(); // here, so that a caller need not ask what this returns
+        return 0;
     }
-    return fi_result(verdict);
+    return verdict == core::PostVerdict::refused ? refuse_state(call, ep) : fi_result(verdict);
 }
 
 // What the calls with vectors and flags check before they may use them. 0 or -FI_E*.

@@ -20,18 +20,17 @@ bool membarrier_works() {
 
 } // namespace
 
-Gate::Gate(bool shared)
-    : shared_(shared), asymmetric_(membarrier_works()), plain_(asymmetric_ && !shared) {}
+Gate::Gate(bool shared) : shared_(shared), plain_(!shared && membarrier_works()) {}
 
 void Gate::give_way() {
-    inside_.store(false, std::memory_order_release);
+    leave();
     for (;;) {
         { const std::lock_guard wait_for_holder(outsiders_); }
-        inside_.store(true, std::memory_order_seq_cst);
+        enter_otherwise();
         if (wanted_.load(std::memory_order_seq_cst) == 0) {
             return;
         }
-        inside_.store(false, std::memory_order_release);
+        leave();
         sched_yield();
     }
 }
@@ -39,11 +38,11 @@ void Gate::give_way() {
 void Gate::outsider_enter() {
     outsiders_.lock();
     wanted_.fetch_add(1, std::memory_order_seq_cst);
-    if (asymmetric_) {
+    if (plain_) {
         membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
     }
     // The application leaves within one call; it never sleeps inside.
-    while (inside_.load(std::memory_order_seq_cst)) {
+    while (is_occupied()) {
         sched_yield();
     }
 }

@@ -5,10 +5,12 @@
 //   outsiders: the progress thread and readers of an event queue (Outsider).
 // With threading level FI_THREAD_DOMAIN the application promises one caller
 // at a time; then enter() is two plain stores and a load, and an outsider pays
-// for both with membarrier(2). With FI_THREAD_SAFE a mutex is taken as well.
-// May include: std, system headers.
+// for both with membarrier(2). With FI_THREAD_SAFE it is a lock and a load.
+// May include: soft, system headers.
 #ifndef DAT_SOFT_GATE_H
 #define DAT_SOFT_GATE_H
+
+#include "soft/lock.h"
 
 #include <atomic>
 #include <mutex>
@@ -35,40 +37,32 @@ class Gate {
         let_in();
     }
     void leave() {
-        inside_.store(false, std::memory_order_release);
         if (shared_) [[unlikely]] {
             callers_.unlock();
+        } else {
+            inside_.store(false, std::memory_order_release);
         }
     }
 
     // The same for a gate that was made `shared`, which is not asked again.
     void enter_shared() {
         callers_.lock();
-        occupy();
         let_in();
     }
-    void leave_shared() {
-        inside_.store(false, std::memory_order_release);
-        callers_.unlock();
-    }
+    void leave_shared() { callers_.unlock(); }
 
     void outsider_enter();
     void outsider_leave();
 
     // The application is in a call at this moment. From any thread.
-    bool is_occupied() const { return inside_.load(std::memory_order_relaxed); }
+    bool is_occupied() const {
+        return shared_ ? callers_.is_held() : inside_.load(std::memory_order_seq_cst);
+    }
 
   private:
     void enter_otherwise() {
         if (shared_) {
             callers_.lock();
-        }
-        occupy();
-    }
-    void occupy() {
-        if (asymmetric_) [[likely]] {
-            inside_.store(true, std::memory_order_relaxed);
-            std::atomic_signal_fence(std::memory_order_seq_cst);
         } else {
             inside_.store(true, std::memory_order_seq_cst);
         }
@@ -80,26 +74,35 @@ class Gate {
     }
     void give_way();
 
-    std::mutex callers_; // first: a call that holds it has to keep but one address
+    // Of a shared gate: held while the application is between enter and leave. First, so that
+    // a call that holds it has to keep but one address.
+    Lock callers_;
+    std::atomic<bool> inside_{false}; // of another: it is
     const bool shared_;
-    const bool asymmetric_;
-    const bool plain_;                // asymmetric_, and not shared_
-    std::atomic<bool> inside_{false}; // the application is between enter and leave
-    std::atomic<int> wanted_{0};      // outsiders that wait for or hold the gate
-    std::mutex outsiders_;            // one of them at a time holds it
+    const bool plain_;           // not shared_, and membarrier works
+    std::atomic<int> wanted_{0}; // outsiders that wait for or hold the gate
+    std::mutex outsiders_;       // one of them at a time holds it
 };
 
-// Inside the gate as long as it lives.
+// Inside the gate as long as it lives, or until leave().
 template <auto Enter, auto Leave> class InsideGate {
   public:
-    explicit InsideGate(Gate& gate) : gate_(gate) { (gate_.*Enter)(); }
+    explicit InsideGate(Gate& gate) : gate_(&gate) { (gate_->*Enter)(); }
     // Inlined where it unwinds as well: so no call needs its address, nor keeps it in memory.
-    [[gnu::always_inline]] ~InsideGate() { (gate_.*Leave)(); }
+    [[gnu::always_inline]] ~InsideGate() {
+        if (gate_) {
+            leave();
+        }
+    }
     InsideGate(const InsideGate&) = delete;
     InsideGate& operator=(const InsideGate&) = delete;
+    [[gnu::always_inline]] void leave() {
+        (gate_->*Leave)();
+        gate_ = nullptr;
+    }
 
   private:
-    Gate& gate_;
+    Gate* gate_;
 };
 using GateCaller = InsideGate<&Gate::enter, &Gate::leave>;
 using SharedGateCaller = InsideGate<&Gate::enter_shared, &Gate::leave_shared>;
