@@ -202,13 +202,14 @@ class Ep final : public Object {
         slot.unused = 0;
         return slot;
     }
-    // One segment, no flags, a slot free, nothing wrong: such a post goes straight to the
-    // provider. `plain_count`: plain_sends_ and its like.
+    // One segment of at most `most` bytes, no flags, a slot free, nothing wrong: such a post goes
+    // straight to the provider. `plain_count`: plain_sends_ and its like.
     template <std::uint32_t need, class Triplet>
-    bool is_plain(std::int32_t count, const Triplet* iov, std::uint32_t flags,
-                  std::int32_t plain_count, DtoRing& ring, void*& memory) const {
+    bool is_plain(std::int32_t count, const Triplet* iov, std::uint64_t most, std::uint32_t flags,
+                  std::int32_t plain_count, DtoRing& ring, iovec& segment) const {
         return (static_cast<std::uint32_t>(count ^ plain_count) | flags) == 0 && iov &&
-               is_good_segment<need>(lmrs_, zone_, *iov, memory) && ring.has_room();
+               is_good_segment<need>(lmrs_, zone_, *iov, segment) && segment.iov_len <= most &&
+               ring.has_room();
     }
     template <class Triplet>
     Return gather(std::int32_t count, std::int32_t limit, const Triplet* iov, std::uint32_t need,

@@ -166,11 +166,10 @@ inline Return check_segment(const LmrTable& table, const Pz* pz, std::uint32_t n
     return kSuccess;
 }
 
-// The same in one answer: false where anything is wrong.
-// `zone`: the PZ's pass.
+// The same in one answer: false where anything is wrong. `zone`: the PZ's pass.
 template <std::uint32_t need, class Triplet>
 inline bool is_good_segment(const LmrTable& table, LmrTable::Pass zone, const Triplet& segment,
-                            void*& memory) {
+                            iovec& out) {
     const std::uint32_t context = segment.lmr_context;
     const LmrTable::Entry& entry = table.place(context);
     const auto& right = need == privilege::kLocalRead ? entry.to_read : entry.to_write;
@@ -178,11 +177,12 @@ inline bool is_good_segment(const LmrTable& table, LmrTable::Pass zone, const Tr
         return false;
     }
     const std::uint64_t first = segment.virtual_address;
+    const std::uint64_t length = segment.segment_length;
     const std::uint64_t rest = entry.end - first;
-    if (rest > entry.length || segment.segment_length > rest) [[unlikely]] {
+    if (rest > entry.length || length > rest) [[unlikely]] {
         return false;
     }
-    memory = reinterpret_cast<void*>(first + entry.shift);
+    out = {reinterpret_cast<void*>(first + entry.shift), length};
     return true;
 }
 

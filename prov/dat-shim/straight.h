@@ -36,15 +36,16 @@ template <std::uint32_t kFlags, class Triplet, class Other>
 [[gnu::always_inline]] inline Return Ep::post_plain_send(std::int32_t count, const Triplet* iov,
                                                          std::uint64_t cookie, std::uint32_t flags,
                                                          Other&& other) {
-    void* memory;
-    if (!is_plain<privilege::kLocalRead>(count, iov, flags ^ kFlags, plain_sends_, requests_,
-                                         memory)) [[unlikely]] {
+    iovec segment;
+    if (!is_plain<privilege::kLocalRead>(count, iov, UINT64_MAX, flags ^ kFlags, plain_sends_,
+                                         requests_, segment)) [[unlikely]] {
         return std::forward<Other>(other)();
     }
     return post_plain(
         requests_, Operation::send, cookie,
         kFlags, [&](Slot * slot) __attribute__((always_inline)) {
-            return ofi::direct::send<kRequestFlags[kFlags]>(ep_, memory, iov->segment_length, slot);
+            return ofi::direct::send<kRequestFlags[kFlags]>(ep_, segment.iov_base, segment.iov_len,
+                                                            slot);
         });
 }
 
@@ -66,17 +67,16 @@ template <std::uint32_t kFlags, class Triplet, class Remote, class Other>
 [[gnu::always_inline]] inline Return
 Ep::post_plain_write(std::int32_t count, const Triplet* iov, std::uint64_t cookie,
                      const Remote& remote, std::uint32_t flags, Other&& other) {
-    void* memory;
-    if (!is_plain<privilege::kLocalRead>(count, iov, flags ^ kFlags, plain_writes_, requests_,
-                                         memory) ||
-        iov->segment_length > remote.segment_length) [[unlikely]] {
+    iovec segment;
+    if (!is_plain<privilege::kLocalRead>(count, iov, remote.segment_length, flags ^ kFlags,
+                                         plain_writes_, requests_, segment)) [[unlikely]] {
         return std::forward<Other>(other)();
     }
     return post_plain(
         requests_, Operation::rdma_write, cookie,
         kFlags, [&](Slot * slot) __attribute__((always_inline)) {
             return ofi::direct::write<kRequestFlags[kFlags]>(
-                ep_, memory, iov->segment_length, slot, [&] {
+                ep_, segment.iov_base, segment.iov_len, slot, [&] {
                     return ofi::direct::Place{remote.virtual_address, remote.rmr_context};
                 });
         });
@@ -102,14 +102,15 @@ template <class Triplet, class Remote>
 template <class Triplet>
 [[gnu::always_inline]] inline Return Ep::post_recv(std::int32_t count, const Triplet* iov,
                                                    std::uint64_t cookie, std::uint32_t flags) {
-    void* memory;
-    if (!is_plain<privilege::kLocalWrite>(count, iov, flags, plain_receives_, receives_, memory))
-        [[unlikely]] {
+    iovec segment;
+    if (!is_plain<privilege::kLocalWrite>(count, iov, UINT64_MAX, flags, plain_receives_, receives_,
+                                          segment)) [[unlikely]] {
         return post_any_recv(count, iov, cookie, flags);
     }
     return post_plain(
         receives_, Operation::receive, cookie, 0, [&](Slot * slot) __attribute__((always_inline)) {
-            return ofi::direct::receive<FI_COMPLETION>(ep_, memory, iov->segment_length, slot);
+            return ofi::direct::receive<FI_COMPLETION>(ep_, segment.iov_base, segment.iov_len,
+                                                       slot);
         });
 }
 

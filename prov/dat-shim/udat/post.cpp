@@ -52,12 +52,14 @@ DAT_RETURN dat_ep_post_rdma_write(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segment
                                   DAT_COMPLETION_FLAGS completion_flags) {
     return answer([&] {
         Ep* const ep = lookup<Ep>(ep_handle);
-        if (!ep) {
+        if (!ep) [[unlikely]] {
             return bad_ep();
         }
-        return remote_iov ? ep->post_write(num_segments, local_iov, user_cookie.as_64,
-                                           range_at_peer(*remote_iov), bits(completion_flags))
-                          : bad_argument(5);
+        if (!remote_iov) [[unlikely]] {
+            return bad_argument(5);
+        }
+        return ep->post_write(num_segments, local_iov, user_cookie.as_64,
+                              range_at_peer(*remote_iov), bits(completion_flags));
     });
 }
 
