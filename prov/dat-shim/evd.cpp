@@ -382,14 +382,14 @@ bool Evd::lend(int fd) {
 }
 
 void Evd::add_descriptors(std::vector<pollfd>& watched) {
-    std::vector<int> fds(1);
     for_each_queue([&](fid& queue) {
         std::size_t count = 0;
-        while ((count = ops_->descriptors(&queue, fds.data(), fds.size(), nullptr)) > fds.size()) {
-            fds.resize(count);
+        while ((count = ops_->descriptors(&queue, fds_.data(), fds_.size(), nullptr)) >
+               fds_.size()) {
+            fds_.resize(count);
         }
         for (std::size_t i = 0; i < count; ++i) {
-            watch_once(watched, fds[i]);
+            watch_once(watched, fds_[i]);
         }
     });
 }
@@ -453,16 +453,17 @@ bool Evd::drain_completions(EventQueue& into) {
     bool any = false;
     for (;;) {
         const ssize_t got = fi_cq_read(cq_, entries, kBatch);
-        if (got > 0) {
-            any = true;
-            for (ssize_t i = 0; i < got; ++i) {
-                complete(entries[i], 0, event);
-                into.push(event);
-            }
+        for (ssize_t i = 0; i < got; ++i) {
+            complete(entries[i], 0, event);
+            into.push(event);
+        }
+        any = any || got > 0;
+        if (got == static_cast<ssize_t>(kBatch)) {
             continue;
         }
+        // Behind fewer there is a failure or nothing.
         fi_cq_err_entry error{};
-        if (got != -FI_EAVAIL || fi_cq_readerr(cq_, &error, 0) != 1) {
+        if (got == -FI_EAGAIN || fi_cq_readerr(cq_, &error, 0) != 1) {
             return any;
         }
         any = true;

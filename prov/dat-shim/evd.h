@@ -135,6 +135,7 @@ class Evd final : public Object {
     std::vector<Source> sources_;
     EventQueue fifo_;
     EventQueue early_, late_, done_;                 // of pump_merged()
+    std::vector<int> fds_ = std::vector<int>(1);     // of add_descriptors()
     std::chrono::steady_clock::time_point ask_at_{}; // the kernel for events; by poll()
     std::uint32_t notifying_ = 0;                    // events in fifo_ that notify
     std::uint32_t requests_ = 0;                     // connection requests in fifo_ (SP-3)

@@ -115,6 +115,7 @@ Return Evd::wait_locked(std::unique_lock<std::mutex>& lock, std::uint32_t timeou
         return fail(Type::insufficient_resources, Sub::resource_device);
     }
     std::vector<pollfd> watched;
+    watched.reserve(4);
     while (!deadline.passed()) {
         waiting_ = true;
         sleeper_ = wake.get();
