@@ -26,11 +26,32 @@ struct Completion {
     DtoStatus status;
 };
 
+// A success, as far as a program is told of it; the members as those of Completion.
+struct Success {
+    void* context;
+    std::uint64_t flags;
+    std::size_t length;
+    void* buffer;
+    std::uint64_t data;
+};
+
 // A queue of completions. It grows as far as there are operations posted, so
 // it loses nothing however small its nominal size. Calls are serialized by the
 // domain's gate.
 class CompletionQueue {
   public:
+    // Has successes for a queue that it need not push, for the reader asks for them: so they go
+    // to the program without a place in the queue.
+    class Source {
+      public:
+        // The next one, which is over with that. False: it has to be pushed, as what is behind
+        // it; nothing happened.
+        virtual bool give(const CompletionQueue& to, Success& success) noexcept = 0;
+
+      protected:
+        ~Source() = default;
+    };
+
     virtual ~CompletionQueue() = default;
     CompletionQueue() = default;
     CompletionQueue(const CompletionQueue&) = delete;
@@ -47,6 +68,31 @@ class CompletionQueue {
     Completion& front() { return queue_.front(); }
     void pop() { queue_.pop(); }
 
+    // The source has some for this queue, and pushes nothing before it stops: what is pushed
+    // meanwhile is in no order with that. False: it has to push them, since somebody may sleep, or
+    // some of its own are still there.
+    bool offer(Source& source) {
+        if (source_ || armed_ || !empty()) {
+            return false;
+        }
+        source_ = &source;
+        return true;
+    }
+    void stop(const Source& source) {
+        if (source_ == &source) {
+            source_ = nullptr;
+        }
+    }
+    bool offered() const { return source_ != nullptr; }
+    // The next of what is offered. False: nothing, any more. Precondition: offered().
+    bool draw(Success& success) {
+        if (source_->give(*this, success)) [[likely]] {
+            return true;
+        }
+        source_ = nullptr;
+        return false;
+    }
+
     // While armed every push() calls wake(). The owner arms the queue before a
     // thread goes to sleep on it.
     void arm(bool on) { armed_ = on; }
@@ -62,6 +108,7 @@ class CompletionQueue {
     virtual void wake() = 0;
 
     base::ChunkQueue<Completion> queue_;
+    Source* source_ = nullptr; // all that it has pushed has been read
     std::size_t nominal_size_ = SIZE_MAX;
     bool armed_ = false;
 };

@@ -86,6 +86,14 @@ class Endpoint {
     PostVerdict post_request(std::uint64_t& seq) { return post(request_verdict_, requests_, seq); }
     PostVerdict post_receive(std::uint64_t& seq) { return post(receive_verdict_, receives_, seq); }
 
+    // The verdict would be posted.
+    bool takes_request() const {
+        return request_verdict_ == PostVerdict::posted && !requests_.full();
+    }
+    bool takes_receive() const {
+        return receive_verdict_ == PostVerdict::posted && !receives_.full();
+    }
+
     // Finishes as flushed what `what` names. For a domain that can let go of
     // its operations at once; another finishes them one by one.
     void flush(Flush what);

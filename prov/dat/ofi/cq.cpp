@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstring>
 #include <memory>
 #include <type_traits>
@@ -22,16 +23,18 @@ namespace {
 constexpr std::size_t kMaxSize = std::size_t{1} << 24;
 constexpr std::size_t kDefaultSize = 1024;
 
-template <class Entry> void fill(Entry& entry, const core::Completion& completion) {
-    entry.op_context = completion.context;
+// `done`: a Completion or a Success.
+template <class Entry, class Done>
+[[gnu::always_inline]] inline void fill(Entry& entry, const Done& done) {
+    entry.op_context = done.context;
     if constexpr (!std::is_same_v<Entry, fi_cq_entry>) {
-        entry.flags = completion.flags;
-        entry.len = completion.length;
+        entry.flags = done.flags;
+        entry.len = done.length;
     }
     if constexpr (std::is_same_v<Entry, fi_cq_data_entry> ||
                   std::is_same_v<Entry, fi_cq_tagged_entry>) {
-        entry.buf = completion.buffer;
-        entry.data = completion.data;
+        entry.buf = done.buffer;
+        entry.data = done.data;
     }
     if constexpr (std::is_same_v<Entry, fi_cq_tagged_entry>) {
         entry.tag = 0;
@@ -63,8 +66,10 @@ int CompletionQueue::open() {
 
 ssize_t CompletionQueue::look_at_first() {
     domain_.soft().progress();
-    if (!move_if_empty()) {
-        return -FI_EAGAIN;
+    while (empty()) {
+        if (!move<Offered>()) {
+            return -FI_EAGAIN;
+        }
     }
     return front().status == core::DtoStatus::success ? 0 : -FI_EAVAIL;
 }
@@ -81,6 +86,88 @@ template <class Entry>
         pop();
     } while (taken < count && !empty());
     return static_cast<ssize_t>(taken);
+}
+
+// The larger entries begin with what a Success is, so it is made in its place.
+template <class Entry> [[gnu::always_inline]] inline bool CompletionQueue::draw_into(Entry& entry) {
+    if constexpr (std::is_same_v<Entry, fi_cq_data_entry> ||
+                  std::is_same_v<Entry, fi_cq_tagged_entry>) {
+        static_assert(offsetof(Entry, op_context) == offsetof(core::Success, context) &&
+                      offsetof(Entry, flags) == offsetof(core::Success, flags) &&
+                      offsetof(Entry, len) == offsetof(core::Success, length) &&
+                      offsetof(Entry, buf) == offsetof(core::Success, buffer) &&
+                      offsetof(Entry, data) == offsetof(core::Success, data));
+        if constexpr (std::is_same_v<Entry, fi_cq_tagged_entry>) {
+            entry.tag = 0;
+        }
+        return draw(reinterpret_cast<core::Success&>(entry));
+    } else {
+        core::Success success;
+        if (!draw(success)) [[unlikely]] {
+            return false;
+        }
+        fill(entry, success);
+        return true;
+    }
+}
+
+template <class Entry>
+[[gnu::always_inline]] inline ssize_t CompletionQueue::draw_some(Entry* entries,
+                                                                 std::size_t count) {
+    std::size_t drawn = 0;
+    while (drawn < count && offered() && draw_into(entries[drawn])) {
+        ++drawn;
+    }
+    return static_cast<ssize_t>(drawn);
+}
+
+template <class Entry, class Comes>
+[[gnu::always_inline]] inline ssize_t CompletionQueue::read_inside(Entry* entries,
+                                                                   std::size_t count) {
+    if (count == 0) [[unlikely]] {
+        return look_at_first();
+    }
+    do {
+        if (!empty()) {
+            return take(entries, count);
+        }
+        if constexpr (Comes::kOffers) {
+            if (const ssize_t drawn = draw_some(entries, count)) {
+                return drawn;
+            }
+        }
+    } while (move<Comes>());
+    return -FI_EAGAIN;
+}
+
+template <class Entry>
+[[gnu::noinline]] ssize_t CompletionQueue::read_any(Entry* entries, std::size_t count) {
+    const soft::GateCaller in(gate());
+    return read_inside<Entry, Offered>(entries, count);
+}
+
+template <class Entry>
+[[gnu::noinline]] ssize_t CompletionQueue::read_entered(Entry* entries, std::size_t count) {
+    return read_inside<Entry, Offered>(entries, count);
+}
+
+// One that is offered goes straight to its entry.
+template <class Entry>
+[[gnu::always_inline]] inline ssize_t CompletionQueue::read_offered(void* buf, std::size_t count) {
+    Entry* const entries = static_cast<Entry*>(buf);
+    if (count == 1) [[likely]] {
+        const soft::InsideAtOnce in(*this);
+        if (in) [[likely]] {
+            if (empty() && !offered() && !move<Offered>()) {
+                return -FI_EAGAIN;
+            }
+            if (empty() && offered() && draw_into(*entries)) [[likely]] {
+                return 1;
+            }
+            return read_entered(entries, 1);
+        }
+    }
+    return read_any(entries, count);
 }
 
 // Only the members that libfabric 1.17 knows: a newer program may have room for
@@ -126,7 +213,8 @@ CompletionQueue::Look CompletionQueue::look(std::size_t enough) {
     if (size() < enough) {
         domain_.soft().progress();
     }
-    if (size() >= enough || (!empty() && front().status != core::DtoStatus::success)) {
+    if (size() + (offered() ? 1 : 0) >= enough ||
+        (!empty() && front().status != core::DtoStatus::success)) {
         return Look::filled;
     }
     if (!domain_.soft().rest()) {
@@ -182,7 +270,7 @@ ssize_t CompletionQueue::read_waiting(void* buf, std::size_t count, const void* 
     for (int left = timeout_ms;;) {
         const Look found = look_inside();
         if (found == Look::filled || left == 0) {
-            return read<Entry>(buf, count);
+            return read_any(static_cast<Entry*>(buf), count);
         }
         if (forget_kick()) {
             return -FI_EAGAIN;
@@ -200,9 +288,13 @@ ssize_t CompletionQueue::read_waiting(void* buf, std::size_t count, const void* 
 namespace {
 
 // The functions of a queue whose entries are of type Entry.
-template <class Entry> struct Format {
+template <class Entry, class Comes> struct Format {
     static ssize_t read(fid_cq* cq, void* buf, std::size_t count) {
-        return cq_of(cq).read<Entry>(buf, count);
+        if constexpr (Comes::kOffers) {
+            return cq_of(cq).read_offered<Entry>(buf, count);
+        } else {
+            return cq_of(cq).read<Entry>(buf, count);
+        }
     }
     static ssize_t read_from(fid_cq* cq, void* buf, std::size_t count, fi_addr_t* source) {
         return no_source(read(cq, buf, count), source);
@@ -246,8 +338,8 @@ const char* strerror(fid_cq*, int prov_errno, const void*, char* buf, std::size_
     return give_text(text(static_cast<core::DtoStatus>(prov_errno)), buf, len);
 }
 
-template <class Entry>
-fi_ops_cq Format<Entry>::ops = {
+template <class Entry, class Comes>
+fi_ops_cq Format<Entry, Comes>::ops = {
     .size = sizeof(fi_ops_cq),
     .read = read,
     .readfrom = read_from,
@@ -279,23 +371,23 @@ fi_ops g_fid_ops = {
     .ops_set = DAT_NOT_OFFERED(fi_ops, ops_set),
 };
 
-fi_ops_cq* ops_for(std::uint32_t format) {
+template <class Comes> fi_ops_cq* ops_for(std::uint32_t format) {
     switch (format) {
     case FI_CQ_FORMAT_UNSPEC:
     case FI_CQ_FORMAT_CONTEXT:
-        return &Format<fi_cq_entry>::ops;
+        return &Format<fi_cq_entry, Comes>::ops;
     case FI_CQ_FORMAT_MSG:
-        return &Format<fi_cq_msg_entry>::ops;
+        return &Format<fi_cq_msg_entry, Comes>::ops;
     case FI_CQ_FORMAT_DATA:
-        return &Format<fi_cq_data_entry>::ops;
+        return &Format<fi_cq_data_entry, Comes>::ops;
     case FI_CQ_FORMAT_TAGGED:
-        return &Format<fi_cq_tagged_entry>::ops;
+        return &Format<fi_cq_tagged_entry, Comes>::ops;
     }
     return nullptr;
 }
 
 bool attributes_offered(const fi_cq_attr& attr) {
-    if (!ops_for(number_of(attr.format))) {
+    if (!ops_for<CompletionQueue::Pushed>(number_of(attr.format))) {
         DAT_WARN(cq,
                  "fi_cq_open(): format = %u; FI_CQ_FORMAT_CONTEXT, _MSG, _DATA and _TAGGED are "
                  "offered",
@@ -339,7 +431,9 @@ int open_cq(fid_domain* domain, fi_cq_attr* attr, fid_cq** cq, void* context) {
             return rc;
         }
         made->fid.ops = &g_fid_ops;
-        made->ops = ops_for(number_of(asked.format));
+        made->ops = made->domain().device()
+                        ? ops_for<CompletionQueue::Offered>(number_of(asked.format))
+                        : ops_for<CompletionQueue::Pushed>(number_of(asked.format));
         *cq = made.release();
         return 0;
     });

@@ -34,23 +34,28 @@ class CompletionQueue final : public fid_cq, public core::CompletionQueue {
     // more entries, -FI_EAGAIN, -FI_EAVAIL.
     template <class Entry> [[gnu::always_inline]] ssize_t read(void* buf, std::size_t count) {
         const soft::GateCaller in(gate_);
-        if (count == 0) [[unlikely]] {
-            return look_at_first();
-        }
-        return move_if_empty() ? take<Entry>(static_cast<Entry*>(buf), count) : -FI_EAGAIN;
+        return read_inside<Entry, Pushed>(static_cast<Entry*>(buf), count);
     }
-    // Moves the domain if there is nothing. Whether there is now. Under the gate.
-    bool move_if_empty() {
-        if (empty()) {
-            domain_.soft().progress();
-            if (empty()) {
-                settle_down();
-                forget_kick();
-                return false;
-            }
+    // The same of a queue that may be offered something; in a domain of RDMA devices.
+    template <class Entry> ssize_t read_offered(void* buf, std::size_t count);
+    // Moves the domain. Whether anything is there now, or offered. Precondition: nothing is. Under
+    // the gate.
+    template <class Comes> [[gnu::always_inline]] bool move() {
+        domain_.soft().progress();
+        if (!empty() || (Comes::kOffers && offered())) {
+            return true;
         }
-        return true;
+        settle_down();
+        forget_kick();
+        return false;
     }
+    // How completions come to the queue.
+    struct Pushed {
+        static constexpr bool kOffers = false;
+    };
+    struct Offered {
+        static constexpr bool kOffers = true;
+    };
     template <class Entry>
     ssize_t read_waiting(void* buf, std::size_t count, const void* condition, int timeout_ms);
     ssize_t read_error(fi_cq_err_entry* entry);
@@ -81,8 +86,17 @@ class CompletionQueue final : public fid_cq, public core::CompletionQueue {
     }
     // Of a read of no entries, which moves the domain: 0, -FI_EAGAIN, -FI_EAVAIL.
     ssize_t look_at_first();
+    // What read_offered() does beside its straight path: with the gate to be entered, and under it.
+    template <class Entry> ssize_t read_any(Entry* entries, std::size_t count);
+    template <class Entry> ssize_t read_entered(Entry* entries, std::size_t count);
+    // As read(). Under the gate, as the next.
+    template <class Entry, class Comes> ssize_t read_inside(Entry* entries, std::size_t count);
     // Precondition: !empty(), and count > 0.
     template <class Entry> ssize_t take(Entry* entries, std::size_t count);
+    // Of what is offered; 0: nothing. Precondition: offered(), and count > 0.
+    template <class Entry> ssize_t draw_some(Entry* entries, std::size_t count);
+    // The next of it. False: nothing. Precondition: offered().
+    template <class Entry> bool draw_into(Entry& entry);
     enum class Look : std::uint8_t {
         filled, // with as many as are wanted, or an error
         moving, // not yet, and there is more to progress

@@ -80,16 +80,27 @@ enum class Taken : std::uint8_t {
 template <class Sink> [[gnu::always_inline]] inline Taken take(fid_cq* f, Sink&& sink) {
     CompletionQueue& cq = cq_of(f);
     const Path::Caller in(cq.gate());
-    if (!cq.move_if_empty()) [[unlikely]] {
-        return Taken::none;
-    }
-    const core::Completion& first = cq.front();
-    if (first.status != core::DtoStatus::success ||
-        !std::forward<Sink>(sink)(Success{first.context, first.flags, first.length})) [[unlikely]] {
-        return Taken::other;
-    }
-    cq.pop();
-    return Taken::one;
+    do {
+        if (!cq.empty()) {
+            const core::Completion& first = cq.front();
+            if (first.status != core::DtoStatus::success ||
+                !sink(Success{first.context, first.flags, first.length})) [[unlikely]] {
+                return Taken::other;
+            }
+            cq.pop();
+            return Taken::one;
+        }
+        core::Success drawn;
+        if (cq.offered() && cq.draw(drawn)) {
+            if (!sink(Success{drawn.context, drawn.flags, drawn.length})) [[unlikely]] {
+                cq.push({drawn.context, drawn.flags, drawn.length, drawn.buffer, 0, 0,
+                         core::DtoStatus::success});
+                return Taken::other;
+            }
+            return Taken::one;
+        }
+    } while (cq.move<CompletionQueue::Offered>());
+    return Taken::none;
 }
 
 } // namespace dat::ofi::direct

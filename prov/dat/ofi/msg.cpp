@@ -98,10 +98,29 @@ template <class Path> struct Messages {
         return one_here(call, ep, buf, len, desc, context, flags, data);
     }
 
+    template <std::uint64_t flags>
+    [[gnu::always_inline]] static bool send_straight(fid_ep* ep, const void* buf, std::size_t len,
+                                                     void* desc, void* context) {
+        const iovec iov{const_cast<void*>(buf), len};
+        return submit_straight<Path>(ep, {.op = soft::OpCode::send,
+                                          .completion_flags = kDone,
+                                          .iov = &iov,
+                                          .count = 1,
+                                          .length = len,
+                                          .context = context,
+                                          .flags = flags,
+                                          .descriptors = &desc});
+    }
+
     static ssize_t recv(fid_ep* ep, void* buf, std::size_t len, void* desc, fi_addr_t,
                         void* context) {
         const std::uint64_t flags = ep_of(ep).rx_usual();
-        if (flags == kUsual) [[likely]] {
+        if constexpr (Path::kStraight) {
+            if (flags == kUsual && receive_straight<Path>(ep, {buf, len}, desc, context))
+                [[likely]] {
+                return 0;
+            }
+        } else if (flags == kUsual) [[likely]] {
             const iovec iov{buf, len};
             return receive_here<Path>("fi_recv()", ep, &iov, &desc, 1, context, kUsual);
         }
@@ -134,10 +153,15 @@ template <class Path> struct Messages {
     static ssize_t send(fid_ep* ep, const void* buf, std::size_t len, void* desc, fi_addr_t,
                         void* context) {
         const std::uint64_t flags = ep_of(ep).tx_usual();
-        if (flags == kUsual) [[likely]] {
+        if constexpr (Path::kStraight) {
+            if ((flags == kUsual && send_straight<kUsual>(ep, buf, len, desc, context)) ||
+                (flags == kUsualPlaced && send_straight<kUsualPlaced>(ep, buf, len, desc, context)))
+                [[likely]] {
+                return 0;
+            }
+        } else if (flags == kUsual) [[likely]] {
             return one_here("fi_send()", ep, buf, len, desc, context, kUsual);
-        }
-        if (flags == kUsualPlaced) {
+        } else if (flags == kUsualPlaced) {
             return one_here("fi_send()", ep, buf, len, desc, context, kUsualPlaced);
         }
         return one("fi_send()", ep, buf, len, desc, context, flags);

@@ -31,6 +31,9 @@ template <class L> struct Linked {
     using Caller = soft::GateCaller;
     // Posts of it may have to say what their memory is registered as.
     static constexpr bool kNames = std::is_same_v<L, verbs::Link> || std::is_same_v<L, soft::Link>;
+    // submit_straight() and receive_straight() are there for it.
+    static constexpr bool kStraight = std::is_same_v<L, verbs::Link>;
+    using Link = L;
     template <class Fill>
     [[gnu::always_inline]] static core::PostVerdict post(soft::Endpoint& endpoint, bool more,
                                                          Fill&& fill) {
@@ -245,6 +248,44 @@ template <class Path>
 
 template <class Path> ssize_t submit(const char* call, fid_ep* f, const Post& post) {
     return submit_here<Path>(call, f, post);
+}
+
+// A Post of one segment, known flags with FI_COMPLETION, and nothing else to look at. False:
+// submit() has to, nothing happened.
+template <class Path>
+[[gnu::always_inline]] inline bool submit_straight(fid_ep* f, const Post& post) {
+    Endpoint& ep = ep_of(f);
+    if (post.length > ep.message_size() || post.length == 0 || post.key > UINT32_MAX) [[unlikely]] {
+        return false;
+    }
+    const soft::InsideAtOnce in(ep);
+    soft::Endpoint& endpoint = ep.soft();
+    return in && soft::post_straight<typename Path::Link>(
+                     endpoint, [&](soft::Request & request, std::uint64_t seq)
+                                   __attribute__((always_inline)) {
+                                       fill(request, endpoint.inline_area(seq),
+                                            endpoint.request_aside(seq), post, true);
+                                       fill_names(endpoint.request_names(seq), post.descriptors, 1);
+                                   });
+}
+
+// The same for a receive of one segment that is reported.
+template <class Path>
+[[gnu::always_inline]] inline bool receive_straight(fid_ep* f, const iovec& iov, void* descriptor,
+                                                    void* context) {
+    Endpoint& ep = ep_of(f);
+    if (iov.iov_len == 0 || ep.soft().shared()) [[unlikely]] {
+        return false;
+    }
+    const soft::InsideAtOnce in(ep);
+    soft::Endpoint& endpoint = ep.soft();
+    return in &&
+           soft::receive_straight<typename Path::Link>(
+               endpoint, descriptor,
+               [&](soft::Receive & receive, std::uint64_t seq) __attribute__((always_inline)) {
+                   fill(receive, endpoint.receive_aside(seq), &iov, 1, context, true, false);
+                   fill_names(endpoint.receive_names(seq), &descriptor, 1);
+               });
 }
 
 // Every receive of an endpoint comes through here, as requests through submit_here().

@@ -98,32 +98,39 @@ template <class Path> struct Rma {
         return message<soft::OpCode::read>("fi_readmsg()", ep, *msg, flags);
     }
 
-    template <std::uint64_t flags>
-    [[gnu::always_inline]] static ssize_t write_here(fid_ep* ep, const void* buf, std::size_t len,
-                                                     void* desc, std::uint64_t address,
-                                                     std::uint64_t key, void* context) {
-        const iovec iov{const_cast<void*>(buf), len};
-        return submit_here<Path>("fi_write()", ep,
-                                 {.op = soft::OpCode::write,
-                                  .completion_flags = kDone<soft::OpCode::write>,
-                                  .iov = &iov,
-                                  .count = 1,
-                                  .length = len,
-                                  .context = context,
-                                  .flags = flags,
-                                  .address = address,
-                                  .key = key,
-                                  .descriptors = &desc});
+    // An RDMA write of one segment.
+    [[gnu::always_inline]] static Post post_of(const iovec& iov, void* const& desc,
+                                               std::uint64_t address, std::uint64_t key,
+                                               void* context, std::uint64_t flags) {
+        return {.op = soft::OpCode::write,
+                .completion_flags = kDone<soft::OpCode::write>,
+                .iov = &iov,
+                .count = 1,
+                .length = iov.iov_len,
+                .context = context,
+                .flags = flags,
+                .address = address,
+                .key = key,
+                .descriptors = &desc};
     }
 
     static ssize_t write(fid_ep* ep, const void* buf, std::size_t len, void* desc, fi_addr_t,
                          std::uint64_t address, std::uint64_t key, void* context) {
         const std::uint64_t flags = ep_of(ep).tx_usual();
-        if (flags == kUsual) [[likely]] {
-            return write_here<kUsual>(ep, buf, len, desc, address, key, context);
-        }
-        if (flags == kUsualPlaced) {
-            return write_here<kUsualPlaced>(ep, buf, len, desc, address, key, context);
+        const iovec iov{const_cast<void*>(buf), len};
+        const auto usual = [&](std::uint64_t known) __attribute__((always_inline)) {
+            return post_of(iov, desc, address, key, context, known);
+        };
+        if constexpr (Path::kStraight) {
+            if ((flags == kUsual && submit_straight<Path>(ep, usual(kUsual))) ||
+                (flags == kUsualPlaced && submit_straight<Path>(ep, usual(kUsualPlaced))))
+                [[likely]] {
+                return 0;
+            }
+        } else if (flags == kUsual) [[likely]] {
+            return submit_here<Path>("fi_write()", ep, usual(kUsual));
+        } else if (flags == kUsualPlaced) {
+            return submit_here<Path>("fi_write()", ep, usual(kUsualPlaced));
         }
         return one<soft::OpCode::write>("fi_write()", ep, buf, len, desc, address, key, context);
     }

@@ -20,6 +20,8 @@ using core::Outcome;
 using core::Stimulus;
 using core::Verdict;
 
+bool Link::give(const core::CompletionQueue&, core::Success&) noexcept { return false; }
+
 Endpoint::Endpoint(Domain& domain, EndpointOwner& owner, const Limits& limits, const void* zone,
                    core::State initial, bool named)
     : domain_(domain), owner_(owner), zone_(zone), core_(limits.requests, limits.receives, initial),

@@ -209,6 +209,8 @@ class Endpoint : private Timer {
     const Reads& reads() const { return reads_; }
     // SRQ-11; UINT32_MAX: none. May report or end the connection at once.
     void set_watermarks(std::uint32_t soft, std::uint32_t hard);
+    // It has one: so a receive that has completed is to count as such at once.
+    bool watched() const { return watermark_ != UINT32_MAX; }
     // nullptr: completions of that direction are not wanted (EPA-2).
     void set_queues(core::CompletionQueue* requests, core::CompletionQueue* receives) {
         request_cq_ = requests;
@@ -285,6 +287,10 @@ class Endpoint : private Timer {
     }
     // The same for requests; the link's transmit() is up to the caller (soft/post.h).
     core::PostVerdict begin_request(std::uint64_t& seq) { return core_.post_request(seq); }
+    // The same two where it is known that they may be posted: core().takes_request(),
+    // takes_receive().
+    std::uint64_t begin_taken_request() { return core_.requests().post(); }
+    std::uint64_t begin_taken_receive() { return core_.receives().post(); }
     // After begin_request() said flushed, and the slot was filled (FLS-1).
     void request_flushed() { complete_requests(); }
     // Takes back the oldest receive with that context that no message has taken: its
@@ -385,6 +391,33 @@ class Endpoint : private Timer {
         }
         const Receive& done = receive(seq);
         report_message(done, length, done.iov.base);
+    }
+    // The same two, of the next in posting order, for who reads that queue: what would be pushed.
+    // False: it would not be, or not there; nothing happened.
+    [[gnu::always_inline]] bool give_single(std::uint64_t seq, std::size_t length,
+                                            const core::CompletionQueue& to,
+                                            core::Success& success) {
+        if (straight_receives_ != &to || !core_.receives().succeed_first(seq)) [[unlikely]] {
+            return false;
+        }
+        const Receive& done = receive(seq);
+        success = {done.context, done.completion_flags, length, done.iov.base, 0};
+        return true;
+    }
+    [[gnu::always_inline]] bool give_request(std::uint64_t seq, const core::CompletionQueue& to,
+                                             core::Success& success) {
+        const Request& done = request(seq);
+        if (straight_requests_ != &to || !done.signaled || !core_.requests().succeed_first(seq))
+            [[unlikely]] {
+            return false;
+        }
+        success = {done.context, done.completion_flags, done.length, nullptr, 0};
+        return true;
+    }
+    // Where a success is pushed that is reported and calls for nothing else; nullptr: there is
+    // more to it.
+    core::CompletionQueue* straight_queue(bool of_receives) const {
+        return of_receives ? straight_receives_ : straight_requests_;
     }
     bool writes_take_receives() const { return writes_take_receives_; }
     // A write with data is placed that takes no receive. False: its completion would

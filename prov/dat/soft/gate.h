@@ -29,20 +29,34 @@ class Gate {
         // the other side fences for both, by membarrier(2). Where that is refused each
         // enter() has to fence for itself.
         if (plain_) [[likely]] {
-            inside_.store(true, std::memory_order_relaxed);
-            std::atomic_signal_fence(std::memory_order_seq_cst);
+            occupy_plain();
         } else {
             enter_otherwise();
         }
         let_in();
     }
-    void leave() {
+    [[gnu::always_inline]] void leave() {
         if (shared_) [[unlikely]] {
             callers_.unlock();
         } else {
             inside_.store(false, std::memory_order_release);
         }
     }
+
+    // The same where that is all that is to be done. False: enter() has to. Where it was true,
+    // leave_plain() leaves.
+    [[gnu::always_inline]] bool try_enter() {
+        if (!plain_) {
+            return false;
+        }
+        occupy_plain();
+        if (wanted_.load(std::memory_order_seq_cst)) [[unlikely]] {
+            leave_plain();
+            return false;
+        }
+        return true;
+    }
+    void leave_plain() { inside_.store(false, std::memory_order_release); }
 
     // The same for a gate that was made `shared`, which is not asked again.
     void enter_shared() {
@@ -66,6 +80,10 @@ class Gate {
         } else {
             inside_.store(true, std::memory_order_seq_cst);
         }
+    }
+    void occupy_plain() {
+        inside_.store(true, std::memory_order_relaxed);
+        std::atomic_signal_fence(std::memory_order_seq_cst);
     }
     void let_in() {
         if (wanted_.load(std::memory_order_seq_cst)) [[unlikely]] {
@@ -103,6 +121,25 @@ template <auto Enter, auto Leave> class InsideGate {
 
   private:
     Gate* gate_;
+};
+// Inside the gate of `object` as long as it lives, where try_enter() says so. Keeps no more than
+// the object, which its owner needs anyway.
+template <class Object> class InsideAtOnce {
+  public:
+    [[gnu::always_inline]] explicit InsideAtOnce(Object& object)
+        : object_(object), inside_(object.gate().try_enter()) {}
+    [[gnu::always_inline]] ~InsideAtOnce() {
+        if (inside_) {
+            object_.gate().leave_plain();
+        }
+    }
+    InsideAtOnce(const InsideAtOnce&) = delete;
+    InsideAtOnce& operator=(const InsideAtOnce&) = delete;
+    explicit operator bool() const { return inside_; }
+
+  private:
+    Object& object_;
+    const bool inside_;
 };
 using GateCaller = InsideGate<&Gate::enter, &Gate::leave>;
 using SharedGateCaller = InsideGate<&Gate::enter_shared, &Gate::leave_shared>;

@@ -26,7 +26,7 @@ enum class Parting : std::uint8_t {
     abandon, // nothing more can or need be sent
 };
 
-class Link {
+class Link : public core::CompletionQueue::Source {
   public:
     explicit Link(LinkKind kind) : kind_(kind) {}
     virtual ~Link() = default;
@@ -34,6 +34,9 @@ class Link {
     Link& operator=(const Link&) = delete;
 
     LinkKind kind() const { return kind_; }
+
+    // Of a link that offers. Not inline, lest a caller expects this one.
+    bool give(const core::CompletionQueue& to, core::Success& success) noexcept override;
 
     // The request has been posted under `seq`; `more`: another follows at once. A path that
     // knows the kind of link calls its own, without a virtual call (soft/post.h).

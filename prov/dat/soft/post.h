@@ -45,6 +45,48 @@ template <class L, class Fill>
     return verdict;
 }
 
+// The usual request, over an L. False: it may not be posted, or it is not that simple now;
+// nothing happened, and post_request() has to. Nothing but the endpoint is needed behind the
+// call of the device, so a caller saves few registers.
+template <class L, class Fill>
+[[gnu::always_inline]] inline bool post_straight(Endpoint& endpoint, Fill&& fill) {
+    if (!endpoint.core().takes_request()) [[unlikely]] {
+        return false;
+    }
+    Link* const link = endpoint.link();
+    if (link->kind() != L::kKind || !static_cast<L*>(link)->takes_straight()) [[unlikely]] {
+        return false;
+    }
+    const std::uint64_t seq = endpoint.begin_taken_request();
+    Request& request = endpoint.request(seq);
+    std::forward<Fill>(fill)(request, seq);
+    if (!static_cast<L*>(link)->transmit_straight(request, seq)) [[unlikely]] {
+        static_cast<L*>(endpoint.link())->transmit_last();
+    }
+    return true;
+}
+
+// The same for a receive, whose segment is registered as `name`.
+template <class L, class Fill>
+[[gnu::always_inline]] inline bool receive_straight(Endpoint& endpoint, const void* name,
+                                                    Fill&& fill) {
+    Link* const link = endpoint.link();
+    if (!link || link->kind() != L::kKind || !endpoint.core().takes_receive() ||
+        endpoint.watched() || !endpoint.matches_next(endpoint.core().receives().next()))
+        [[unlikely]] {
+        return false;
+    }
+    const std::uint64_t seq = endpoint.begin_taken_receive();
+    Receive& receive = endpoint.receive(seq);
+    std::forward<Fill>(fill)(receive, seq);
+    if (static_cast<L*>(link)->take_straight(receive, seq, name)) [[likely]] {
+        endpoint.match_posted();
+    } else {
+        endpoint.receive_filled(endpoint.core().receives().next() - 1, core::PostVerdict::posted);
+    }
+    return true;
+}
+
 // A link that wants each receive at once, and took this one.
 template <class L>
 [[gnu::always_inline]] inline bool take_posted(Endpoint& endpoint, const Receive& receive,

@@ -140,9 +140,10 @@ void Link::happened(const CmEvent& event) {
         return;
     }
     // What an operation failed of comes before the end that follows it.
+    withdraw_offer();
     while (stirs()) {
-        while (taken_ < ready_) {
-            if (!take(batch_->wc[taken_++])) {
+        while (next_ != end_) {
+            if (!take(*next_++)) {
                 return;
             }
         }
@@ -216,8 +217,8 @@ void Link::post_marker() {
 void Link::harvest() {
     bool flushed = false;
     while (stirs()) {
-        while (taken_ < ready_) {
-            const ibv_wc& wc = batch_->wc[taken_++];
+        while (next_ != end_) {
+            const ibv_wc& wc = *next_++;
             if (wc.wr_id == kMarker || wc.wr_id == kReady) {
                 continue;
             }
@@ -249,6 +250,7 @@ void Link::leave_unanswered() {
 
 void Link::part(Parting how) {
     over_ = true;
+    withdraw_offer();
     domain_.remove(*this);
     domain_.soft().handshakes().disarm(*this);
     domain_.soft().handshakes().disarm(opening_);

@@ -159,6 +159,8 @@ int Link::write_plain(const soft::Request& request, std::uint64_t seq, bool comp
     return post_inline(request, seq, completes);
 }
 
+void Link::transmit_last() { transmit_any(endpoint_.core().requests().next() - 1); }
+
 void Link::transmit_any(std::uint64_t seq) {
     if (held_) {
         return; // release()
@@ -381,14 +383,12 @@ bool Link::doze() {
     return false; // what completes from here on is told of
 }
 
-int Link::fetch() const { return std::max(ibv_poll_cq(cq_, kBatch, batch_->wc), 0); }
-
 bool Link::stirs() const {
-    if (ready_ == taken_) {
-        ready_ = fetch();
-        taken_ = 0;
+    if (next_ == end_) {
+        next_ = batch_->wc;
+        end_ = next_ + std::max(ibv_poll_cq(cq_, kBatch, batch_->wc), 0);
     }
-    return ready_ > taken_;
+    return next_ != end_;
 }
 
 void Link::rouse() {
@@ -419,6 +419,50 @@ static constexpr unsigned kMore = IBV_WC_WITH_IMM | IBV_WC_WITH_INV | IBV_WC_IP_
     return true;
 }
 
+// Of what take_plain() would push.
+bool Link::give(const core::CompletionQueue& to, core::Success& success) noexcept {
+    const ibv_wc& wc = *next_;
+    const std::uint64_t seq = seq_of(wc.wr_id);
+    if (wc.status != IBV_WC_SUCCESS) [[unlikely]] {
+        return false;
+    }
+    if (is_plain_receive(wc.wr_id)) {
+        if ((wc.wc_flags & kMore) != 0 || !endpoint_.give_single(seq, wc.byte_len, to, success))
+            [[unlikely]] {
+            return false;
+        }
+    } else {
+        if (!is_plain_request(wc.wr_id) || !endpoint_.give_request(seq, to, success)) [[unlikely]] {
+            return false;
+        }
+        done_ = seq + 1;
+    }
+    if (++next_ == end_) {
+        withdraw_offer();
+    }
+    return true;
+}
+
+// Nothing but the completions has to be looked at, and the queue of the first takes them so.
+bool Link::offer_all() {
+    if (held_ || draining_ || endpoint_.watched()) [[unlikely]] {
+        return false;
+    }
+    core::CompletionQueue* const queue = endpoint_.straight_queue(is_receive(next_->wr_id));
+    if (!queue || !queue->offer(*this)) {
+        return false;
+    }
+    offered_to_ = queue;
+    return true;
+}
+
+void Link::withdraw_offer() {
+    if (offered_to_) {
+        offered_to_->stop(*this);
+        offered_to_ = nullptr;
+    }
+}
+
 void Link::poll() {
     if (!stirs()) {
         if (!asleep_ && ++idle_polls_ > domain_.soft().share_of_polls()) {
@@ -427,17 +471,21 @@ void Link::poll() {
         return;
     }
     idle_polls_ = 0;
-    const ibv_wc* const end = batch_->wc + ready_;
-    for (const ibv_wc* wc = batch_->wc + taken_; wc != end; ++wc) {
+    if (offered_to_) { // and something else is wanted meanwhile, or it is not plain
+        withdraw_offer();
+    } else if (offer_all()) {
+        return;
+    }
+    for (const ibv_wc *wc = next_, *const end = end_; wc != end; ++wc) {
         if (take_plain(*wc)) [[likely]] {
             continue;
         }
-        taken_ = static_cast<int>(wc + 1 - batch_->wc);
+        next_ = wc + 1;
         if (!take(*wc)) {
             return;
         }
     }
-    taken_ = ready_;
+    next_ = end_;
     if (held_ && heard()) [[unlikely]] {
         release();
     }

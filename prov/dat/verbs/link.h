@@ -61,8 +61,21 @@ class Link final : public soft::MemoryLink, public CmSink, private soft::Timer {
     // of its segments, nullptr: none. Inlined into a post, as transmit().
     [[gnu::always_inline]] bool take_posted(const soft::Receive& receive, std::uint64_t seq,
                                             const void* const* names) {
-        return receive.iov_count == 1 && !receive.multi && receive.iov.length != 0 &&
-               post_plain(receive, seq, names ? *names : nullptr) == 0;
+        return receive.iov_count == 1 && receive.signaled && !receive.multi &&
+               receive.iov.length != 0 && post_plain(receive, seq, names ? *names : nullptr) == 0;
+    }
+
+    // The same of a post that asks for nothing else (soft/post.h): a message or write of one
+    // segment that is reported. False: transmit_last() has to, and post_receives().
+    bool takes_straight() const { return !held_; }
+    [[gnu::always_inline]] bool transmit_straight(const soft::Request& request, std::uint64_t seq) {
+        return (request.op == soft::OpCode::send ? send_plain(request, seq, true)
+                                                 : write_plain(request, seq, true)) == 0;
+    }
+    void transmit_last();
+    [[gnu::always_inline]] bool take_straight(const soft::Receive& receive, std::uint64_t seq,
+                                              const void* name) {
+        return post_plain(receive, seq, name) == 0;
     }
 
     // soft::Link
@@ -78,6 +91,7 @@ class Link final : public soft::MemoryLink, public CmSink, private soft::Timer {
     bool confirms_delivery() const override { return false; }
     bool dat_peer() const override { return domain_.device().immediate; }
     bool peer_serves_reads() const override { return reads_out() > 0; }
+    bool give(const core::CompletionQueue& to, core::Success& success) noexcept override;
     void start() override;
     void poll() override;
     void push() override {}
@@ -120,6 +134,8 @@ class Link final : public soft::MemoryLink, public CmSink, private soft::Timer {
     void say_ready();
     void release();
     bool heard() const { return endpoint_.core().receives().first() != unheard_; }
+    bool offer_all();      // of batch_; the queue's reader takes it by give()
+    void withdraw_offer(); // poll() pushes what is left
     bool take_plain(const ibv_wc& wc);
     bool take(const ibv_wc& wc);
     std::uint64_t receive_of(const ibv_wc& wc);
@@ -156,7 +172,6 @@ class Link final : public soft::MemoryLink, public CmSink, private soft::Timer {
     bool qp_failed() const;
     void harvest();
     void leave_unanswered();
-    int fetch() const;
 
     Domain& domain_;
     soft::Endpoint& endpoint_;
@@ -177,10 +192,11 @@ class Link final : public soft::MemoryLink, public CmSink, private soft::Timer {
     Loans loans_;
     std::shared_ptr<SharedQueue> shared_; // receives come from there; nullptr: the endpoint's own
     std::unique_ptr<Batch> batch_;
-    std::unique_ptr<Ready> prepared_; // work requests
-    mutable int ready_ = 0;           // of batch_
-    mutable int taken_ = 0;
-    std::uint32_t binds_ = 0; // on their way
+    std::unique_ptr<Ready> prepared_;      // work requests
+    mutable const ibv_wc* next_ = nullptr; // of batch_, up to end_
+    mutable const ibv_wc* end_ = nullptr;
+    core::CompletionQueue* offered_to_ = nullptr; // what is left of batch_, as far as it is plain
+    std::uint32_t binds_ = 0;                     // on their way
     std::uint32_t idle_polls_ = 0;
     Opening opening_{*this};
     std::uint64_t unheard_ = 0; // the receive that the peer's first message completes

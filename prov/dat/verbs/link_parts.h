@@ -27,8 +27,8 @@ struct Link::Ready {
 };
 
 // A work request is known by the number of its operation. One that is plain has no loans, is no
-// bind, and no receive that is shared or has other than one segment: its success calls for
-// nothing but its completion.
+// bind, and no receive that is shared, not reported, or has other than one segment: its success
+// calls for nothing but its completion.
 inline std::uint64_t plain_request_id(std::uint64_t seq) { return seq << 2; }
 inline std::uint64_t plain_receive_id(std::uint64_t seq) { return seq << 2 | 1; }
 inline std::uint64_t request_id(std::uint64_t seq) { return seq << 2 | 2; }
@@ -37,6 +37,7 @@ inline constexpr std::uint64_t kMarker = UINT64_MAX - 1; // no operation: tells 
 inline constexpr std::uint64_t kReady = UINT64_MAX - 5;  // none either: tells the peer something
 inline bool is_receive(std::uint64_t wr_id) { return (wr_id & 1) != 0; }
 inline bool is_plain_receive(std::uint64_t wr_id) { return (wr_id & 3) == 1; }
+inline bool is_plain_request(std::uint64_t wr_id) { return (wr_id & 3) == 0; }
 inline std::uint64_t seq_of(std::uint64_t wr_id) { return wr_id >> 2; }
 
 // The oldest request that is not finished is a success.
