@@ -6,7 +6,7 @@
 #ifndef DAT_VERBS_SIGPIPE_H
 #define DAT_VERBS_SIGPIPE_H
 
-#include <csignal>
+#include <cstdint>
 
 struct ibv_qp;
 struct ibv_send_wr;
@@ -22,8 +22,8 @@ class NoSigpipe {
     NoSigpipe& operator=(const NoSigpipe&) = delete;
 
   private:
-    sigset_t before_;
-    bool pending_; // already: the program blocks it, and is to find it
+    std::uint64_t before_ = 0; // the signals that the thread blocks, as the kernel has them
+    bool pending_;             // already: the program blocks it, and is to find it
 };
 
 // ibv_post_send(3) on siw.
