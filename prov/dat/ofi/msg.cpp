@@ -76,21 +76,26 @@ namespace {
 template <class Path> struct Messages {
     static constexpr std::uint64_t kDone = FI_SEND | FI_MSG;
 
+    // `desc` is that of the one segment.
+    static Post post_of(const iovec& iov, void** desc, void* context, std::uint64_t flags,
+                        std::uint64_t data = 0) {
+        return {.op = soft::OpCode::send,
+                .completion_flags = kDone,
+                .iov = &iov,
+                .count = 1,
+                .length = iov.iov_len,
+                .context = context,
+                .flags = flags,
+                .data = data,
+                .descriptors = desc};
+    }
+
     // A message of one segment.
     [[gnu::always_inline]] static ssize_t one_here(const char* call, fid_ep* ep, const void* buf,
                                                    std::size_t len, void* desc, void* context,
                                                    std::uint64_t flags, std::uint64_t data = 0) {
         const iovec iov{const_cast<void*>(buf), len};
-        return submit_here<Path>(call, ep,
-                                 {.op = soft::OpCode::send,
-                                  .completion_flags = kDone,
-                                  .iov = &iov,
-                                  .count = 1,
-                                  .length = len,
-                                  .context = context,
-                                  .flags = flags,
-                                  .data = data,
-                                  .descriptors = &desc});
+        return submit_here<Path>(call, ep, post_of(iov, &desc, context, flags, data));
     }
     [[gnu::noinline]] static ssize_t one(const char* call, fid_ep* ep, const void* buf,
                                          std::size_t len, void* desc, void* context,
@@ -102,14 +107,7 @@ template <class Path> struct Messages {
     [[gnu::always_inline]] static bool send_straight(fid_ep* ep, const void* buf, std::size_t len,
                                                      void* desc, void* context) {
         const iovec iov{const_cast<void*>(buf), len};
-        return submit_straight<Path>(ep, {.op = soft::OpCode::send,
-                                          .completion_flags = kDone,
-                                          .iov = &iov,
-                                          .count = 1,
-                                          .length = len,
-                                          .context = context,
-                                          .flags = flags,
-                                          .descriptors = &desc});
+        return submit_straight<Path>(ep, post_of(iov, &desc, context, flags));
     }
 
     static ssize_t recv(fid_ep* ep, void* buf, std::size_t len, void* desc, fi_addr_t,
