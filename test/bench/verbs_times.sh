@@ -31,11 +31,20 @@ if rdma link show 2>/dev/null | grep -q '^link siw.*ACTIVE' && [ "$address" = "$
     inline=(-I 0) stream=rma-write stream_of_perftest=ib_write_bw
 fi
 
+# siw's id is shown as one that listens before its socket does.
+listens() {
+    if [ "$address" = "${siw:-}" ]; then
+        grep -q ':4853 [0-9A-F:]* 0A ' /proc/net/tcp # 18515
+    else
+        rdma resource show cm_id | grep -q 'state LISTEN .*:18515 '
+    fi
+}
+
 # Each process of a pair has a processor of its own, as with dat_perf.
 perftest() { # program arguments...
     timeout 60 taskset -c 0 "$@" >"$work/server" 2>&1 &
     server=$!
-    until rdma resource show cm_id | grep -q 'state LISTEN .*:18515 '; do
+    until listens; do
         kill -0 $server || { cat "$work/server" >&2; return 1; }
         sleep 0.05
     done
