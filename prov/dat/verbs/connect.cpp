@@ -191,7 +191,7 @@ void Handshake::accept(bool gone, std::uint8_t reads) {
         link_->await_first();
     }
     rdma_conn_param param = parameters(kReplyFrame);
-    const NoSigpipe guard;
+    const NoSigpipe guard(domain_.device().siw);
     if (!link_->become_ready(&param) || rdma_accept(id_, &param) != 0) {
         DAT_INFO(ep_ctrl, "rdma_accept(): %s", std::strerror(errno));
         return fail_later(Stimulus::handshake_failed, Reason::peer_closed);

@@ -255,7 +255,7 @@ void Link::part(Parting how) {
     domain_.soft().handshakes().disarm(*this);
     domain_.soft().handshakes().disarm(opening_);
     if (qp_) {
-        const NoSigpipe guard;
+        const NoSigpipe guard(domain_.device().siw);
         const bool iwarp = domain_.device().iwarp;
         ibv_qp_attr failed{};
         failed.qp_state = IBV_QPS_ERR;

@@ -24,7 +24,7 @@ void reject_with(rdma_cm_id* id, const Device& device, std::span<const std::byte
                  bool refusal) {
     std::array<std::byte, kRejectFrame> frame;
     if (device.iwarp) {
-        const NoSigpipe guard;
+        const NoSigpipe guard(device.siw);
         rdma_reject(id, data.data(), static_cast<std::uint8_t>(data.size()));
         return;
     }
@@ -56,7 +56,7 @@ void ConnRequest::refuse() {
         if (!device_.iwarp) { // there destroying it is all that can be told
             reject_with(id_, device_, {}, true);
         }
-        const NoSigpipe guard;
+        const NoSigpipe guard(device_.siw);
         rdma_destroy_id(id_);
         id_ = nullptr;
     }

@@ -27,12 +27,18 @@ bool is_pending() {
 } // namespace
 
 // Who does not block it has none pending.
-NoSigpipe::NoSigpipe() {
+NoSigpipe::NoSigpipe(bool siw) : siw_(siw) {
+    if (!siw_) {
+        return;
+    }
     syscall(SYS_rt_sigprocmask, SIG_BLOCK, &kSigpipe, &before_, sizeof before_);
     pending_ = (before_ & kSigpipe) != 0 && is_pending();
 }
 
 NoSigpipe::~NoSigpipe() {
+    if (!siw_) {
+        return;
+    }
     if (!pending_) {
         const timespec now{};
         syscall(SYS_rt_sigtimedwait, &kSigpipe, nullptr, &now, sizeof kSigpipe);
@@ -43,7 +49,7 @@ NoSigpipe::~NoSigpipe() {
 // Where the connection has ended the request is in the queue all the same, and goes with it:
 // siw tells the end by itself.
 int post_to_siw(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad) {
-    const NoSigpipe guard;
+    const NoSigpipe guard(true);
     const int rc = ibv_post_send(qp, wr, bad);
     const int error = rc == -1 ? errno : rc; // libsiw's -1
     return error == ENOTCONN ? 0 : error;

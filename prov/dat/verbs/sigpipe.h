@@ -13,17 +13,19 @@ struct ibv_send_wr;
 
 namespace dat::verbs {
 
-// As long as it lives, this thread gets no SIGPIPE; what is raised meanwhile never comes.
+// As long as it lives, this thread gets no SIGPIPE; what is raised meanwhile never comes. On
+// another device than siw nothing.
 class NoSigpipe {
   public:
-    NoSigpipe();
+    explicit NoSigpipe(bool siw);
     ~NoSigpipe();
     NoSigpipe(const NoSigpipe&) = delete;
     NoSigpipe& operator=(const NoSigpipe&) = delete;
 
   private:
+    const bool siw_;
     std::uint64_t before_ = 0; // the signals that the thread blocks, as the kernel has them
-    bool pending_;             // already: the program blocks it, and is to find it
+    bool pending_ = false;     // already: the program blocks it, and is to find it
 };
 
 // ibv_post_send(3) on siw.
