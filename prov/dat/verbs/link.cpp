@@ -19,6 +19,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <rdma/rdma_cma.h>
+#include <utility>
 
 namespace dat::verbs {
 
@@ -362,9 +363,18 @@ void Link::start() {
 
 // The requester has sent something, so it is connected, whatever became of its confirmation.
 // A device tells of this as well (IBV_EVENT_COMM_EST), if it does, but where librdmacm reads it.
-void Link::await_first() { ibv_req_notify_cq(cq_, 0); }
+void Link::await_first() { ask_to_be_called(); }
+
+// Asked for once the device calls for the next completion, whoever takes that, so until it has
+// called there is nothing to ask for.
+void Link::ask_to_be_called() {
+    if (!std::exchange(will_be_called_, true)) {
+        ibv_req_notify_cq(cq_, 0);
+    }
+}
 
 void Link::called() {
+    will_be_called_ = false;
     if (over_) {
         return;
     }
@@ -379,7 +389,7 @@ void Link::called() {
 
 bool Link::doze() {
     asleep_ = true;
-    ibv_req_notify_cq(cq_, 0);
+    ask_to_be_called();
     return false; // what completes from here on is told of
 }
 

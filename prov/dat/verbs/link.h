@@ -133,6 +133,7 @@ class Link final : public soft::MemoryLink, public CmSink, private soft::Timer {
     void opening_expired();
     void say_ready();
     void release();
+    void ask_to_be_called();
     bool heard() const { return endpoint_.core().receives().first() != unheard_; }
     bool offer_all();      // of batch_; the queue's reader takes it by give()
     void withdraw_offer(); // poll() pushes what is left
@@ -204,6 +205,7 @@ class Link final : public soft::MemoryLink, public CmSink, private soft::Timer {
     bool telling_ = false;      // and is being told
     bool held_ = false;         // requests wait for the peer's first message
     bool asleep_ = true;
+    bool will_be_called_ = false; // by the next completion
     bool started_ = false;
     bool over_ = false;
     bool draining_ = false;
