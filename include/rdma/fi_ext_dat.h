@@ -74,7 +74,8 @@
  *   DTO status                    fi_cq_err_entry.prov_errno
  *   connection events             FI_CONNECTED; FI_SHUTDOWN and status().end;
  *                                 errors by fi_eq_readerr
- *   dat_evd_wait, dat_cno_wait    attend(), watch(), descriptors(), poll(2)
+ *   dat_evd_wait, dat_cno_wait    attend(), watch(), descriptors(), arrivals(),
+ *                                 poll(2), arrived()
  *   dat_extension_op              fi_fetch_atomic, fi_compare_atomic,
  *                                 fi_writedata
  *
@@ -511,6 +512,17 @@ struct fi_dat_ops_queue {
      * `changes`, unless NULL, is set to a number that is another one after each change.
      */
     size_t (*descriptors)(struct fid* queue, int* fds, size_t count, uint64_t* changes);
+
+    /*
+     * Of a completion queue on an RDMA device: the descriptor by which the device tells what
+     * has completed, nested in one of descriptors(); the same at any time. -1: there is none.
+     * A thread that polls it beside those, and finds it readable, calls arrived() before it reads
+     * the queue, and spares that the question which of all that are nested is.
+     */
+    int (*arrivals)(struct fid* queue);
+
+    /* 0; -FI_EINVAL: it has no arrivals(). */
+    int (*arrived)(struct fid* queue);
 };
 
 #ifdef __cplusplus

@@ -204,6 +204,7 @@ fid_cq* Evd::completion_queue() {
             return nullptr;
         }
         queue_ops_of(cq_->fid, ops_);
+        arrivals_ = ops_->arrivals(&cq_->fid);
         new_queue(lock);
     }
     return cq_;

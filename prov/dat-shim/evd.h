@@ -117,6 +117,8 @@ class Evd final : public Object {
     bool lend(int fd);
     template <class Each> void for_each_queue(Each&& each);
     void add_descriptors(std::vector<pollfd>& watched);
+    // Sleeps, if nothing is there; 0 or EINTR. What has woken it is dealt with.
+    int sleep(std::unique_lock<std::mutex>& lock, const Deadline& deadline, Wake& wake);
     void watch_by_descriptor();
     void append(EventQueue& from);
     void new_queue(std::unique_lock<std::mutex>& lock);
@@ -129,13 +131,15 @@ class Evd final : public Object {
     std::atomic<std::int32_t> length_;
     // cq_, if dequeue() may read it without the lock.
     std::atomic<fid_cq*> direct_{nullptr};
-    fid_cq* cq_ = nullptr; // set once
+    fid_cq* cq_ = nullptr; // set once, as the next
+    int arrivals_ = -1;    // of cq_: fi_dat_ops_queue
 
     std::mutex mutex_; // what follows
     std::vector<Source> sources_;
     EventQueue fifo_;
     EventQueue early_, late_, done_;                 // of pump_merged()
     std::vector<int> fds_ = std::vector<int>(1);     // of add_descriptors()
+    std::vector<pollfd> watched_;                    // of sleep()
     std::chrono::steady_clock::time_point ask_at_{}; // the kernel for events; by poll()
     std::uint32_t notifying_ = 0;                    // events in fifo_ that notify
     std::uint32_t requests_ = 0;                     // connection requests in fifo_ (SP-3)

@@ -114,32 +114,42 @@ Return Evd::wait_locked(std::unique_lock<std::mutex>& lock, std::uint32_t timeou
     if (fd < 0) {
         return fail(Type::insufficient_resources, Sub::resource_device);
     }
-    std::vector<pollfd> watched;
-    watched.reserve(4);
     while (!deadline.passed()) {
         waiting_ = true;
-        sleeper_ = wake.get();
         direct_.store(nullptr, std::memory_order_release);
         const Ia::Attendance there(ia(), cq_ != nullptr);
-        if (lend(fd)) {
-            watched.assign(1, {fd, POLLIN, 0});
-            add_descriptors(watched);
-            lock.unlock();
-            const int interrupted = deadline.sleep(watched);
-            lock.lock();
-            if (interrupted) { // U-26
-                return fail(Type::interrupted_call);
-            }
+        if (sleep(lock, deadline, *wake.get())) { // U-26
+            return fail(Type::interrupted_call);
         }
-        sleeper_ = nullptr;
-        lend(-1);                   // who looks need not be told
-        wake->clear_if_in(watched); // before looking
         rc = take_if(enough, event, more);
         if (rc) {
             return *rc;
         }
     }
     return fail(Type::timeout_expired); // EVD-14
+}
+
+int Evd::sleep(std::unique_lock<std::mutex>& lock, const Deadline& deadline, Wake& wake) {
+    enum { kWake, kArrivals };
+    int interrupted = 0;
+    sleeper_ = &wake;
+    // poll(2) passes over arrivals_ where it is none.
+    watched_.assign({{wake.fd(), POLLIN, 0}, {arrivals_, POLLIN, 0}});
+    if (lend(wake.fd())) {
+        add_descriptors(watched_);
+        lock.unlock();
+        interrupted = deadline.sleep(watched_);
+        lock.lock();
+    }
+    sleeper_ = nullptr;
+    lend(-1); // who looks need not be told
+    if (watched_[kWake].revents != 0) {
+        wake.clear(); // before looking
+    }
+    if (watched_[kArrivals].revents != 0) {
+        ops_->arrived(&cq_->fid);
+    }
+    return interrupted;
 }
 
 // What wait() returns now; nothing: it is to sleep.

@@ -36,11 +36,15 @@ class Sleep {
             return true;
         }
         cr_assert_eq(may_sleep, 0, "watch: %d", may_sleep);
-        std::vector<pollfd> polled{{eventfd_, POLLIN, 0}};
+        std::vector<pollfd> polled{{ops_->arrivals(queue_), POLLIN, 0}, {eventfd_, POLLIN, 0}};
         for (const int fd : descriptors()) {
             polled.push_back({fd, POLLIN, 0});
         }
-        return poll(polled.data(), polled.size(), timeout_ms) > 0;
+        const bool came = poll(polled.data(), polled.size(), timeout_ms) > 0;
+        if (polled[0].revents != 0) {
+            cr_assert_eq(ops_->arrived(queue_), 0);
+        }
+        return came;
     }
     bool told() const {
         eventfd_t count = 0;
@@ -108,6 +112,8 @@ TRANSPORT_TEST(dat_queue, an_event_queue__tells_of_events_and_of_new_listeners) 
     Sleep sleep(&side.eq()->fid);
     sleep.block(0);
     sleep.descriptors();
+    cr_assert_eq(sleep.ops().arrivals(&side.eq()->fid), -1);
+    cr_assert_eq(sleep.ops().arrived(&side.eq()->fid), -FI_EINVAL);
     const auto before = sleep.changes;
     side.listen();
     cr_assert(sleep.told());

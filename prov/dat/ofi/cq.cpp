@@ -239,6 +239,9 @@ int CompletionQueue::watch(int fd) {
     const soft::GateCaller in(gate_);
     lent_ = -1;
     if (fd < 0) {
+        if (!waitable_) {
+            arm(false);
+        }
         return 0;
     }
     if (look(1) != Look::quiet) {

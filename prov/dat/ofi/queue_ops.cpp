@@ -29,10 +29,24 @@ std::size_t descriptors(fid_t queue, int* fds, std::size_t count, std::uint64_t*
     return 1;
 }
 
+int arrivals(fid_t queue) {
+    return queue->fclass == FI_CLASS_CQ ? object_of<CompletionQueue, fid_cq>(queue).arrivals() : -1;
+}
+
+int arrived(fid_t queue) {
+    if (arrivals(queue) < 0) {
+        return -FI_EINVAL;
+    }
+    object_of<CompletionQueue, fid_cq>(queue).arrived();
+    return 0;
+}
+
 fi_dat_ops_queue g_queue_ops = {
     .size = sizeof(fi_dat_ops_queue),
     .watch = watch,
     .descriptors = descriptors,
+    .arrivals = arrivals,
+    .arrived = arrived,
 };
 
 } // namespace

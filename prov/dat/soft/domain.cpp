@@ -58,13 +58,21 @@ void Domain::need_progress() {
     }
 }
 
-void Domain::progress() {
+template <class Move> [[gnu::always_inline]] inline void Domain::move_as_application(Move&& move) {
     const std::uint64_t polls = polls_.load(std::memory_order_relaxed) + 1;
     polls_.store(polls, std::memory_order_relaxed);
-    run_once();
+    move();
     if (unattended_.load(std::memory_order_relaxed)) [[unlikely]] {
         polled_unattended(polls);
     }
+}
+
+void Domain::progress() {
+    move_as_application([&] { run_once(); });
+}
+
+void Domain::arrived() {
+    move_as_application([&] { arrivals_->ready(EPOLLIN); });
 }
 
 // The application polled while the progress thread is in charge and sleeps.

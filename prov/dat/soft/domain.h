@@ -69,6 +69,16 @@ class Domain : private Pollable {
     // Moves everything that can be moved without blocking; under the gate, as the
     // application.
     void progress();
+    // A device moves data by itself, and tells by this descriptor, which is in reactor(), of what
+    // has completed. Once, before anything else calls.
+    void set_arrivals(int fd, Pollable& arrivals) {
+        arrivals_fd_ = fd;
+        arrivals_ = &arrivals;
+    }
+    // -1: none.
+    int arrivals_fd() const { return arrivals_fd_; }
+    // As progress(), but for what that descriptor tells of alone: poll(2) has found it readable.
+    void arrived();
     // The same from a thread that is not the application's caller; takes the gate.
     void progress_as_outsider();
     // The same for handshakes() alone.
@@ -171,6 +181,7 @@ class Domain : private Pollable {
         return {scratch.get(), kScratchSize};
     }
     void run_once();
+    template <class Move> void move_as_application(Move&& move);
     void polled_unattended(std::uint64_t polls);
     void push_all();
     void ask_reactor();
@@ -180,6 +191,8 @@ class Domain : private Pollable {
     Gate gate_;
     Reactor reactor_;
     Reactor handshakes_; // in reactor_ as well
+    int arrivals_fd_ = -1;
+    Pollable* arrivals_ = nullptr;
     bool opened_ = false;
     MrTable regions_;
     const Settings settings_;

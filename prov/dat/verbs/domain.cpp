@@ -86,6 +86,7 @@ int Domain::open(const SocketAddress& address) {
     if (rc != 0) {
         return log_failure("fi_domain(): epoll", -rc);
     }
+    soft_.set_arrivals(completions_->fd, *this);
     DAT_INFO(domain, "fi_domain(): the domain is the RDMA device %s at %s", device_.name.c_str(),
              address.text().c_str());
     return events_.open(context_, anchor_->port_num);
