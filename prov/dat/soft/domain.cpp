@@ -47,7 +47,10 @@ int Domain::open() {
 void Domain::ready(std::uint32_t) { handshakes_.run(); }
 
 void Domain::need_progress() {
-    if (!wants_thread_ || thread_) {
+    if (thread_) {
+        return thread_->look_soon();
+    }
+    if (!wants_thread_) {
         return;
     }
     thread_ = std::make_unique<ProgressThread>(*this);

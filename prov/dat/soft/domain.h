@@ -97,8 +97,9 @@ class Domain : private Pollable {
         sleepers_.fetch_sub(1, std::memory_order_seq_cst);
         call_back();
     }
-    // Starts the progress thread if this domain has one and it does not run yet.
-    // Called when there is a connection to look after; under the gate.
+    // Starts the progress thread if this domain has one and it does not run yet; else it looks
+    // soon whether the application is there. Called when there is a connection to look after, or
+    // one that may go on without a call of the application; under the gate.
     void need_progress();
 
     // For links. A hot link is polled at each progress(), others when the reactor

@@ -6,6 +6,7 @@
 #include "soft/domain.h"
 #include "soft/own_thread.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <poll.h>
@@ -36,6 +37,12 @@ ProgressThread::~ProgressThread() {
 
 void ProgressThread::yield() { eventfd_write(wake_fd_, 1); }
 
+void ProgressThread::look_soon() {
+    if (looks_seldom_.exchange(false, std::memory_order_relaxed)) {
+        yield();
+    }
+}
+
 // Within the time; kForEver: whenever it is.
 bool ProgressThread::woken(std::chrono::milliseconds wait) {
     pollfd wake{wake_fd_, POLLIN, 0};
@@ -53,25 +60,33 @@ bool ProgressThread::application_is_there() const {
 
 void ProgressThread::run() {
     pthread_setname_np(pthread_self(), "dat-progress");
-    for (;;) {
-        woken(kTick);
+    for (auto tick = kTick;;) {
+        const bool called = woken(tick);
         if (ending_.load(std::memory_order_acquire)) {
             return;
         }
         if (application_is_there()) {
-            stay_away();
+            stay_away(tick);
+            tick = called ? kTick : next_tick(tick);
         } else {
             take_over();
+            tick = kTick;
         }
+        looks_seldom_.store(tick > kTick, std::memory_order_relaxed);
     }
 }
 
-void ProgressThread::stay_away() {
+std::chrono::milliseconds ProgressThread::next_tick(std::chrono::milliseconds tick) const {
+    return domain_.arrivals_fd() >= 0 ? std::min(2 * tick, kLongestTick) : kTick;
+}
+
+// `tick`: since the last look.
+void ProgressThread::stay_away(std::chrono::milliseconds tick) {
     const std::uint64_t polls = domain_.polls_.load(std::memory_order_relaxed);
-    still_ = polls == seen_ ? still_ + 1 : 0;
+    still_ = polls == seen_ ? still_ + tick : tick.zero();
     seen_ = polls;
     if (still_ > kLongSleep) {
-        still_ = 0;
+        still_ = tick.zero();
         sleep_as_long();
     }
 }

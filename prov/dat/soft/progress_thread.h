@@ -30,20 +30,26 @@ class ProgressThread {
     // The application polls again: the thread need not wait for a descriptor to see it.
     // From the application's thread; a system call.
     void yield();
+    // Looks within a kTick whether the application is there. Under the gate; a system call at most.
+    void look_soon();
 
   private:
-    // How often the counter is looked at, and how long a thread of the application
-    // that was woken by the same descriptor is given to come first.
+    // How often the counter is looked at. Where a device moves data that may be seldom, since
+    // little waits for the thread: it looks half as often each time that the application is there.
     static constexpr std::chrono::milliseconds kTick{4};
+    static constexpr std::chrono::milliseconds kLongestTick{32};
+    // How long a thread of the application that was woken by the same descriptor is given to
+    // come first.
     static constexpr std::chrono::milliseconds kGrace{1};
     static constexpr std::chrono::milliseconds kForEver{-1};
-    // So many ticks that the application did nothing but sleep: it may go on for hours.
-    static constexpr int kLongSleep = 16;
+    // So long the application did nothing but sleep: it may go on for hours.
+    static constexpr std::chrono::milliseconds kLongSleep{64};
 
     void run();
+    std::chrono::milliseconds next_tick(std::chrono::milliseconds tick) const;
     bool application_is_there() const;
     bool woken(std::chrono::milliseconds wait);
-    void stay_away();
+    void stay_away(std::chrono::milliseconds tick);
     void sleep_as_long();
     void take_over();
     void watch();
@@ -52,7 +58,8 @@ class ProgressThread {
     int wake_fd_ = -1; // an eventfd, readable when the thread has to end or may leave
     std::atomic<bool> ending_{false};
     std::uint64_t seen_ = 0;
-    int still_ = 0; // ticks in a row in which the application slept
+    std::atomic<bool> looks_seldom_{false};
+    std::chrono::milliseconds still_{0}; // in which the application did nothing but sleep
     std::thread thread_;
 };
 

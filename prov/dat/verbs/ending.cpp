@@ -169,6 +169,7 @@ bool Link::qp_failed() const {
 
 void Link::drain() {
     draining_ = true;
+    domain_.soft().need_progress();
     watch_drain();
     check_drained();
 }
