@@ -192,6 +192,24 @@ TRANSPORT_TEST(mr_rights, of_each_combination_by_each_call__can_be_used) {
     }
 }
 
+// Whose memory need not be registered: then descriptors say nothing (fi_mr(3), FI_MR_LOCAL).
+TRANSPORT_TEST(mr_rights, of_a_program_that_names_nothing__need_no_descriptor) {
+    only_dat();
+    SideOptions options;
+    options.threading = FI_THREAD_DOMAIN;
+    const std::unique_ptr<Pair> pair = Pair::connected(transport, options, options);
+    void* const nothing = reinterpret_cast<void*>(std::uintptr_t{8});
+    Bytes from(kSize, std::uint8_t{1});
+    Bytes into(kSize);
+    Op& receive = new_op();
+    DAT_MUST(fi_recv(pair->passive().get(), into.data(), kSize, nothing, FI_ADDR_UNSPEC, &receive));
+    Op& send = new_op();
+    DAT_MUST(fi_send(pair->active.get(), from.data(), kSize, nothing, FI_ADDR_UNSPEC, &send));
+    wait_op(send);
+    wait_op(receive);
+    cr_assert(receive.ok() && same(into.data(), from.data(), kSize));
+}
+
 // What the owner may do gives a peer nothing, and one right does not give the other.
 TRANSPORT_TEST(mr_rights, that_a_combination_leaves_out__are_refused) {
     only_dat();

@@ -269,7 +269,8 @@ template <class Path>
                                    });
 }
 
-// The same for a receive of one segment that is reported.
+// The same for a receive of one segment that is reported. A descriptor says nothing where names are
+// not wanted.
 template <class Path>
 [[gnu::always_inline]] inline bool receive_straight(fid_ep* f, const iovec& iov, void* descriptor,
                                                     void* context) {
@@ -279,13 +280,13 @@ template <class Path>
     }
     const soft::InsideAtOnce in(ep);
     soft::Endpoint& endpoint = ep.soft();
-    return in &&
-           soft::receive_straight<typename Path::Link>(
-               endpoint, descriptor,
-               [&](soft::Receive & receive, std::uint64_t seq) __attribute__((always_inline)) {
-                   fill(receive, endpoint.receive_aside(seq), &iov, 1, context, true, false);
-                   fill_names(endpoint.receive_names(seq), &descriptor, 1);
-               });
+    return in && soft::receive_straight<typename Path::Link>(
+                     endpoint, [&](soft::Receive & receive,
+                                   std::uint64_t seq) __attribute__((always_inline)) {
+                         fill(receive, endpoint.receive_aside(seq), &iov, 1, context, true, false);
+                         const void** const name = endpoint.receive_names(seq);
+                         return name ? *name = descriptor : nullptr;
+                     });
 }
 
 // Every receive of an endpoint comes through here, as requests through submit_here().

@@ -66,10 +66,9 @@ template <class L, class Fill>
     return true;
 }
 
-// The same for a receive, whose segment is registered as `name`.
+// The same for a receive. `fill` returns what its segment is registered as, nullptr: unknown.
 template <class L, class Fill>
-[[gnu::always_inline]] inline bool receive_straight(Endpoint& endpoint, const void* name,
-                                                    Fill&& fill) {
+[[gnu::always_inline]] inline bool receive_straight(Endpoint& endpoint, Fill&& fill) {
     Link* const link = endpoint.link();
     if (!link || link->kind() != L::kKind || !endpoint.core().takes_receive() ||
         endpoint.watched() || !endpoint.matches_next(endpoint.core().receives().next()))
@@ -78,7 +77,7 @@ template <class L, class Fill>
     }
     const std::uint64_t seq = endpoint.begin_taken_receive();
     Receive& receive = endpoint.receive(seq);
-    std::forward<Fill>(fill)(receive, seq);
+    const void* const name = std::forward<Fill>(fill)(receive, seq);
     if (static_cast<L*>(link)->take_straight(receive, seq, name)) [[likely]] {
         endpoint.match_posted();
     } else {
