@@ -255,7 +255,7 @@ template <class Path> ssize_t submit(const char* call, fid_ep* f, const Post& po
 template <class Path>
 [[gnu::always_inline]] inline bool submit_straight(fid_ep* f, const Post& post) {
     Endpoint& ep = ep_of(f);
-    if (post.length > ep.message_size() || post.length == 0 || post.key > UINT32_MAX) [[unlikely]] {
+    if (post.length - 1 >= ep.message_size() || post.key > UINT32_MAX) [[unlikely]] { // 0 as well
         return false;
     }
     const soft::InsideAtOnce in(ep);
