@@ -131,8 +131,19 @@ static unsigned signal_flag(bool completes) { return completes ? IBV_SEND_SIGNAL
 // Longer than what goes inline.
 [[gnu::noinline]] int Link::post_keyed(const soft::Request& request, std::uint64_t seq,
                                        bool completes) {
-    const Memory::Entry* const known = domain_.memory().named(
-        first_of(endpoint_.request_names(seq)), pd_, request.iov.base, request.length, 0);
+    const Memory::Entry* const known = Memory::only_named(first_of(endpoint_.request_names(seq)),
+                                                          pd_, request.iov.base, request.length, 0);
+    if (!known) {
+        return post_found(request, seq, completes);
+    }
+    prepared_->from.lkey = known->lkey;
+    return hand_over(request, seq, signal_flag(completes));
+}
+
+[[gnu::noinline]] int Link::post_found(const soft::Request& request, std::uint64_t seq,
+                                       bool completes) {
+    const Memory::Entry* const known =
+        domain_.memory().find(pd_, request.iov.base, request.length, 0);
     if (!known) {
         return ENOMEM;
     }

@@ -164,6 +164,7 @@ class Link final : public soft::MemoryLink, public CmSink, private soft::Timer {
     int post_plain(const soft::Receive& receive, std::uint64_t seq, const void* name);
     int post_inline(const soft::Request& request, std::uint64_t seq, bool completes);
     int post_keyed(const soft::Request& request, std::uint64_t seq, bool completes);
+    int post_found(const soft::Request& request, std::uint64_t seq, bool completes);
     int hand_over(const soft::Request& request, std::uint64_t seq, unsigned flags);
     int post_found(const soft::Receive& receive, std::uint64_t seq);
     int hand_over(const soft::Receive& receive, std::uint64_t seq, std::uint32_t lkey);
