@@ -450,6 +450,13 @@ struct fi_dat_ops_fabric {
     int (*request_endpoint)(struct fid_fabric* fabric, fid_t request, struct fid_ep** ep);
 };
 
+/* What a connection of the domain has at most, and its shared receive contexts. */
+struct fi_dat_limits {
+    uint32_t reads_in;  /* RDMA reads of the peer that are served at one time (IRD) */
+    uint32_t reads_out; /* own ones that are on their way (ORD); others wait for those */
+    int zones_share;    /* SRQ-2, not 0: endpoints of several zones take from one context */
+};
+
 struct fi_dat_ops_domain {
     size_t size; /* of this table, in bytes */
 
@@ -467,6 +474,9 @@ struct fi_dat_ops_domain {
      * 0: it does not any more; due once for each time that it was said. From any thread. 0.
      */
     int (*attend)(struct fid_domain* domain, int there);
+
+    /* Fills `limits`, the caller's. From any thread; blocks nobody. 0. */
+    int (*limits)(struct fid_domain* domain, struct fi_dat_limits* limits);
 };
 
 /*

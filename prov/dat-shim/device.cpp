@@ -286,12 +286,9 @@ std::string adapter_in(std::string_view ia_name) {
 
 namespace {
 
-bool has_windows(fid_domain& domain) {
-    fi_dat_ops_domain* ops = nullptr;
+bool has_windows(fid_domain& domain, fi_dat_ops_domain& ops) {
     fid_mr* window = nullptr;
-    if (fi_open_ops(&domain.fid, FI_DAT_DOMAIN_OPS, 0, reinterpret_cast<void**>(&ops), nullptr) !=
-            0 ||
-        ops->window(&domain, nullptr, 0, &window, nullptr) != 0) {
+    if (ops.window(&domain, nullptr, 0, &window, nullptr) != 0) {
         return false;
     }
     fi_close(&window->fid);
@@ -306,7 +303,6 @@ Abilities abilities_of(fi_info& info, fid_fabric& fabric, fid_domain& domain) {
     can.iwarp = info.ep_attr->protocol == FI_PROTO_IWARP;
     can.atomics = (info.caps & FI_ATOMIC) != 0;
     can.immediate = info.domain_attr->cq_data_size > 0;
-    can.windows = has_windows(domain);
     can.zero_based = !can.device;
     can.shared_receives = info.domain_attr->max_ep_srx_ctx > 0;
     can.max_dtos = can.device ? queue_size_of(info) : Limits::kMaxDtos;
@@ -317,6 +313,16 @@ Abilities abilities_of(fi_info& info, fid_fabric& fabric, fid_domain& domain) {
     can.max_length = static_cast<std::uint32_t>(
         std::min<std::size_t>(info.ep_attr->max_msg_size, Limits::kMaxLength));
     can.mtu = can.device ? mtu_of(*static_cast<const sockaddr*>(info.src_addr)) : kSoftMtu;
+    fi_dat_ops_domain* ops = nullptr;
+    fi_dat_limits limits{};
+    if (fi_open_ops(&domain.fid, FI_DAT_DOMAIN_OPS, 0, reinterpret_cast<void**>(&ops), nullptr) ==
+        0) {
+        can.windows = has_windows(domain, *ops);
+        ops->limits(&domain, &limits);
+    }
+    can.zones_share = limits.zones_share != 0;
+    can.max_reads_in = static_cast<std::int32_t>(limits.reads_in);
+    can.max_reads_out = static_cast<std::int32_t>(limits.reads_out);
     can.max_private_data = Limits::kMaxPrivateData;
     fid_pep* point = nullptr; // which tells without listening
     if (fi_passive_ep(&fabric, &info, &point, nullptr) == 0) {

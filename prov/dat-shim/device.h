@@ -46,8 +46,7 @@ struct Limits {
     static constexpr std::int32_t kMaxSharedDtos = 1 << 20;
     static constexpr std::int32_t kMaxSegments = 4;
     static constexpr std::uint32_t kMaxLength = UINT32_MAX; // of a message, or RDMA
-    static constexpr std::int32_t kMaxReads = FI_DAT_MAX_READS;
-    static constexpr std::size_t kMaxPrivateData = 508; // bytes (U-63)
+    static constexpr std::size_t kMaxPrivateData = 508;     // bytes (U-63)
 };
 
 // What an IA can do.
@@ -59,9 +58,12 @@ struct Abilities {
     bool windows;         // RMRs that can be bound
     bool zero_based;      // memory whose first byte is 0
     bool shared_receives; // SRQs
+    bool zones_share;     // endpoints of several PZs take from one of them (SRQ-2)
     std::int32_t max_dtos;
     std::int32_t max_segments;
     std::int32_t max_read_segments;
+    std::int32_t max_reads_in; // of an endpoint, from its peer
+    std::int32_t max_reads_out;
     std::int32_t mtu;             // bytes of a packet that are the program's, about
     std::uint32_t max_length;     // bytes of a message, or RDMA
     std::size_t max_private_data; // bytes, of a connect (U-63)

@@ -19,6 +19,10 @@
 #include <memory>
 #include <vector>
 
+namespace dat::core {
+struct Completion;
+}
+
 namespace dat::shim {
 
 class DtoRing;
@@ -69,7 +73,7 @@ class DtoRing {
     const Object* owner() const { return owner_; }
     bool full() {
         known_end_ = tail() + limit_;
-        return head_ == known_end_;
+        return outstanding() >= limit_;
     }
     // Looks at what others dequeued only where it has to.
     bool has_room() { return head_ != known_end_ || !full(); }
@@ -79,7 +83,8 @@ class DtoRing {
     std::uint32_t sequence() const { return head_; }
     void advance() { ++head_; }
     void retreat() { --head_; } // the post failed
-    // All before that one have been dequeued. Any thread that dequeues.
+    // All before that one have been dequeued, and their slots read. Any thread, under the gate of
+    // the queue that it dequeues from, and so in the order of completions (MT-1).
     void reaped(std::uint32_t behind) { tail_.store(behind, std::memory_order_release); }
     // Of what was posted all but the last `left` has succeeded: suppressed ones at the
     // beginning are free, up to one that waits to be dequeued.
@@ -88,12 +93,20 @@ class DtoRing {
         while (head_ - first > left && slots_[first & (size_ - 1)].suppressed) {
             ++first;
         }
-        tail_.store(first, std::memory_order_release);
+        free_before(first);
     }
     // Of what was posted only the last `left` have not completed.
-    void completed_but(std::uint32_t left) { tail_.store(head_ - left, std::memory_order_release); }
+    void completed_but(std::uint32_t left) { free_before(head_ - left); }
 
   private:
+    // Never backwards: meanwhile more may have been dequeued.
+    void free_before(std::uint32_t first) {
+        std::uint32_t now = tail();
+        while (static_cast<std::int32_t>(first - now) > 0 &&
+               !tail_.compare_exchange_weak(now, first, std::memory_order_release,
+                                            std::memory_order_acquire)) {
+        }
+    }
     std::uint32_t tail() const { return tail_.load(std::memory_order_acquire); }
 
     const Object* owner_ = nullptr;
@@ -116,8 +129,8 @@ inline std::uint8_t notice_of(std::uint64_t flags, std::uint32_t status) {
                                      ((flags & FI_DAT_SOLICITED) != 0 ? kSolicited : 0));
 }
 
-// A completion becomes an event, and its slot is free. `status`: DAT's, 0 for success.
-void complete(const fi_cq_data_entry& entry, std::uint32_t status, Event& event);
+// A completion becomes an event, and its slot is free. Under the gate of its queue (straight.h).
+void complete(const core::Completion& done, Event& event);
 
 // Whether a success is an event of Number::dto_completion as most are: not of a shared queue,
 // of a bind, with invalidate or immediate data.

@@ -10,6 +10,7 @@
 #include <rdma/fi_cm.h>
 #include <rdma/fi_errno.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -27,7 +28,14 @@ EpAttributes defaults_of(const Ia& ia) {
     defaults.max_recv_iov = defaults.max_request_iov = defaults.max_write_iov =
         ia.can().max_segments;
     defaults.max_read_iov = ia.can().max_read_segments;
+    defaults.max_reads_in = std::min(defaults.max_reads_in, ia.can().max_reads_in);
+    defaults.max_reads_out = std::min(defaults.max_reads_out, ia.can().max_reads_out);
     return defaults;
+}
+
+// SRQ-2
+bool zones_fit(const Ia& ia, const Ep::Parts& parts) {
+    return !parts.srq || !parts.pz || &parts.srq->pz() == parts.pz || ia.can().zones_share;
 }
 
 void count(Ep::Parts parts, int by) {
@@ -70,8 +78,8 @@ Return Ep::check(const Ia& ia, const EpAttributes& a, bool shared) {
     const bool fits =
         within(a.max_recv_dtos, can.max_dtos) && within(a.max_request_dtos, can.max_dtos) &&
         (shared || within(a.max_recv_iov, can.max_segments)) &&
-        within(a.max_request_iov, can.max_segments) && within(a.max_reads_in, Limits::kMaxReads) &&
-        within(a.max_reads_out, Limits::kMaxReads) &&
+        within(a.max_request_iov, can.max_segments) && within(a.max_reads_in, can.max_reads_in) &&
+        within(a.max_reads_out, can.max_reads_out) &&
         within(a.max_read_iov, can.max_read_segments) &&
         within(a.max_write_iov, can.max_segments) && a.soft_watermark >= kInfinite;
     return fits ? kSuccess : wrong;
@@ -82,6 +90,9 @@ Return Ep::create(Ia& ia, const Parts& parts, const EpAttributes* attributes, Ep
     const EpAttributes& asked = attributes ? *attributes : defaults;
     if (const Return rc = check(ia, asked, parts.srq != nullptr)) {
         return rc;
+    }
+    if (!zones_fit(ia, parts)) {
+        return bad_argument(2);
     }
     ep = ia.make<Ep>(ia, asked);
     ep->parts_ = parts;
@@ -332,17 +343,22 @@ Return Ep::modify(std::uint64_t fields, const Parts& parts, const EpAttributes& 
     if (after.recv_flags != attributes_.recv_flags && receives_.posted() > 0) { // EPA-6
         return state_error();
     }
-    const Parts parts_before = parts_;
-    const EpAttributes before = attributes_;
+    Parts parts_after = parts_;
     const auto change = [&](std::uint64_t bit, auto member) {
         if ((fields & bit) != 0) {
-            parts_.*member = parts.*member;
+            parts_after.*member = parts.*member;
         }
     };
     change(field::kPz, &Parts::pz);
     change(field::kRecvEvd, &Parts::recv_evd);
     change(field::kRequestEvd, &Parts::request_evd);
     change(field::kConnectEvd, &Parts::connect_evd);
+    if (!zones_fit(ia(), parts_after)) {
+        return bad_argument(3);
+    }
+    const Parts parts_before = parts_;
+    const EpAttributes before = attributes_;
+    parts_ = parts_after;
     attributes_ = after;
     detach(parts_before);
     if (const Return rc = attach()) {

@@ -284,37 +284,4 @@ Number Ep::failure() const {
     }
 }
 
-void complete(const fi_cq_data_entry& entry, std::uint32_t status, Event& event) {
-    const Slot& slot = *static_cast<const Slot*>(entry.op_context);
-    event.notice = notice_of(entry.flags, status);
-    if (slot.operation == Operation::bind) {
-        event.number = Number::rmr_bind_completion;
-        event.subject = slot.ring->owner();
-        event.bind = {slot.rmr, slot.cookie, status};
-        slot.ring->reaped(slot.behind);
-        return;
-    }
-    const Object* const ep = slot.ep ? slot.ring->owner() : static_cast<Ep*>(entry.buf);
-    event.number =
-        slot.operation < Operation::write_immediate ? Number::dto_completion : Number::ib_dto;
-    event.subject = ep;
-    event.dto = {ep->handle(),  slot.cookie, status, static_cast<std::uint32_t>(entry.len), 0, 0,
-                 slot.operation};
-    if (slot.operation == Operation::receive) {
-        if ((entry.flags & FI_DAT_INVALIDATE) != 0) {
-            event.dto.operation = Operation::receive_with_invalidate;
-            event.dto.rmr_context = static_cast<std::uint32_t>(entry.data);
-        } else if ((entry.flags & FI_REMOTE_CQ_DATA) != 0 && status == 0) {
-            event.number = Number::ib_dto;
-            event.dto.operation = Operation::receive_immediate;
-            event.dto.immediate = static_cast<std::uint32_t>(entry.data);
-        }
-    }
-    if (slot.ep) {
-        slot.ring->reaped(slot.behind);
-    } else {
-        slot.srq->release(const_cast<Slot&>(slot));
-    }
-}
-
 } // namespace dat::shim

@@ -10,6 +10,7 @@
 #include "dat-shim/ia.h"
 #include "dat-shim/service_point.h"
 #include "dat-shim/srq.h"
+#include "dat-shim/straight.h"
 
 #include <algorithm>
 #include <chrono>
@@ -449,29 +450,11 @@ void Evd::pump_merged(std::uint64_t flags) {
 }
 
 bool Evd::drain_completions(EventQueue& into) {
-    fi_cq_data_entry entries[kBatch];
-    Event event{};
     bool any = false;
-    for (;;) {
-        const ssize_t got = fi_cq_read(cq_, entries, kBatch);
-        for (ssize_t i = 0; i < got; ++i) {
-            complete(entries[i], 0, event);
-            into.push(event);
-        }
-        any = any || got > 0;
-        if (got == static_cast<ssize_t>(kBatch)) {
-            continue;
-        }
-        // Behind fewer there is a failure or nothing.
-        fi_cq_err_entry error{};
-        if (got == -FI_EAGAIN || fi_cq_readerr(cq_, &error, 0) != 1) {
-            return any;
-        }
+    while (take_events(cq_, kBatch, [&](const Event& event) { into.push(event); }) > 0) {
         any = true;
-        const fi_cq_data_entry entry{error.op_context, error.flags, 0, error.buf, 0};
-        complete(entry, static_cast<std::uint32_t>(error.prov_errno), event);
-        into.push(event);
     }
+    return any;
 }
 
 bool Evd::drain_events(EventQueue& early, EventQueue& late, std::uint64_t flags) {

@@ -5,6 +5,7 @@
 #include "dat-shim/cno.h"
 #include "dat-shim/evd.h"
 #include "dat-shim/ia.h"
+#include "dat-shim/straight.h"
 
 #include <thread>
 
@@ -22,15 +23,8 @@ Return Evd::take(Event& event) {
 
 Return Evd::dequeue_other(Event& event) {
     if (fid_cq* const cq = direct_.load(std::memory_order_acquire)) {
-        fi_cq_data_entry entry;
-        const ssize_t got = fi_cq_read(cq, &entry, 1);
-        if (got == 1) {
-            complete(entry, 0, event);
-            return kSuccess;
-        }
-        if (got == -FI_EAGAIN) {
-            return fail(Type::queue_empty);
-        }
+        const bool taken = take_events(cq, 1, [&](const Event& first) { event = first; }) > 0;
+        return taken ? kSuccess : fail(Type::queue_empty);
     }
     return dequeue_slow(event);
 }

@@ -114,6 +114,18 @@ template <class Triplet>
         });
 }
 
+// The oldest completions, failures among them, each as an event for `sink(const Event&)`; at most
+// `most`. 0: there is none. Their slots are read and given back under the gate: a thread that
+// dequeues a later one meanwhile would have given them back as well, and they were posted with
+// again before they are read.
+template <class Sink> std::size_t take_events(fid_cq* cq, std::size_t most, Sink&& sink) {
+    return ofi::direct::take_all(cq, most, [&](const core::Completion& done) {
+        Event event{};
+        complete(done, event);
+        sink(event);
+    });
+}
+
 template <class Plain> [[gnu::always_inline]] inline Evd::Next Evd::dequeue(Plain&& plain) {
     fid_cq* const cq = direct_.load(std::memory_order_acquire);
     if (!cq) [[unlikely]] {

@@ -228,6 +228,18 @@ Test(shim_dto, attributes__are_checked_and_granted) {
     attr.recv_completion_flags = DAT_COMPLETION_SUPPRESS_FLAG;
     EXPECT_TYPE(create(), DAT_INVALID_PARAMETER);
     attr.recv_completion_flags = DAT_COMPLETION_DEFAULT_FLAG;
+    DAT_IA_ATTR most{}; // EPA-4, RDR-2
+    DAT_EVD_HANDLE async;
+    EXPECT_OK(dat_ia_query(adapter.ia, &async, DAT_IA_FIELD_ALL, &most, 0, nullptr));
+    attr.max_rdma_read_in = most.max_rdma_read_per_ep_in;
+    attr.max_rdma_read_out = most.max_rdma_read_per_ep_out;
+    EXPECT_OK(create());
+    ++attr.max_rdma_read_in;
+    EXPECT_TYPE(create(), DAT_INVALID_PARAMETER);
+    --attr.max_rdma_read_in;
+    ++attr.max_rdma_read_out;
+    EXPECT_TYPE(create(), DAT_INVALID_PARAMETER);
+    attr.max_rdma_read_out = 0;
     attr.service_type = service_type(1);
     EXPECT_TYPE(create(), DAT_MODEL_NOT_SUPPORTED);
     param.ep_attr.max_recv_dtos = 1 << 20;
@@ -295,6 +307,42 @@ Test(shim_srq, receives__are_shared_and_each_endpoint_tells_of_its_own) {
     cr_assert_eq(param.available_dto_count, 2); // the queue keeps what nobody took
     EXPECT_OK(dat_ep_free(b.ep));
     EXPECT_OK(dat_ep_free(d.ep));
+    EXPECT_OK(dat_srq_free(srq));
+}
+
+// SRQ-2, IA-12: of another zone where that is offered, and refused before anything is made of it
+// where it is not.
+Test(shim_srq, an_endpoint_of_another_zone__is_made_as_the_adapter_says) {
+    Adapter adapter;
+    DAT_PROVIDER_ATTR provider{};
+    DAT_EVD_HANDLE async;
+    EXPECT_OK(dat_ia_query(adapter.ia, &async, 0, nullptr, DAT_PROVIDER_FIELD_ALL, &provider));
+    DAT_SRQ_ATTR srq_attr{4, 1, 0};
+    DAT_SRQ_HANDLE srq;
+    EXPECT_OK(dat_srq_create(adapter.ia, adapter.pz, &srq_attr, &srq));
+    DAT_PZ_HANDLE other;
+    EXPECT_OK(dat_pz_create(adapter.ia, &other));
+    DAT_EP_ATTR attr{};
+    attr.max_request_dtos = 4;
+    attr.max_request_iov = 1;
+    const auto create = [&](DAT_PZ_HANDLE pz, DAT_EP_HANDLE& ep) {
+        return dat_ep_create_with_srq(adapter.ia, pz, DAT_HANDLE_NULL, DAT_HANDLE_NULL,
+                                      DAT_HANDLE_NULL, srq, &attr, &ep);
+    };
+    DAT_EP_HANDLE same;
+    DAT_EP_HANDLE of_other = DAT_HANDLE_NULL;
+    EXPECT_OK(create(adapter.pz, same));
+    const DAT_RETURN expected =
+        provider.srq_ep_pz_difference_supported ? DAT_SUCCESS : DAT_INVALID_PARAMETER;
+    EXPECT_TYPE(create(other, of_other), expected);
+    DAT_EP_PARAM param{};
+    param.pz_handle = other;
+    EXPECT_TYPE(dat_ep_modify(same, DAT_EP_FIELD_PZ_HANDLE, &param), expected);
+    EXPECT_OK(dat_ep_free(same));
+    if (of_other) {
+        EXPECT_OK(dat_ep_free(of_other));
+    }
+    EXPECT_OK(dat_pz_free(other)); // nothing of what was refused has it
     EXPECT_OK(dat_srq_free(srq));
 }
 

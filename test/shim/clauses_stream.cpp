@@ -66,6 +66,66 @@ Test(shim_stream, overlapping_dequeuers__take_each_event_once) {
     }
 }
 
+// EVD-6, MT-1: in a queue that is kept full a slot is posted with again as soon as its event was
+// taken.
+Test(shim_stream, overlapping_dequeuers_of_writes_and_binds__take_each_once) {
+    constexpr std::uint64_t kRequests = 6000;
+    constexpr int kThreads = 3;
+    Pair pair;
+    DAT_RMR_HANDLE rmr;
+    EXPECT_OK(dat_rmr_create(pair.adapter.pz, &rmr));
+    std::vector<std::uint64_t> taken[kThreads];
+    std::atomic<std::uint64_t> left{kRequests};
+    std::vector<std::thread> threads;
+    for (auto& mine : taken) {
+        threads.emplace_back([&] {
+            DAT_EVENT event;
+            while (left.load() > 0) {
+                if (dat_evd_dequeue(pair.a.request, &event) != DAT_SUCCESS) {
+                    std::this_thread::yield();
+                    continue;
+                }
+                const bool bound = event.event_number == DAT_RMR_BIND_COMPLETION_EVENT;
+                mine.push_back(bound
+                                   ? event.event_data.rmr_completion_event_data.user_cookie.as_64
+                                   : event.event_data.dto_completion_event_data.user_cookie.as_64);
+                cr_assert_eq(bound, mine.back() % 2 == 1, "event %#x of request %llu",
+                             static_cast<unsigned>(event.event_number),
+                             static_cast<unsigned long long>(mine.back()));
+                --left;
+            }
+        });
+    }
+    DAT_LMR_TRIPLET piece = pair.memory.at(0, 8);
+    const DAT_RMR_TRIPLET there = pair.memory.remote(64, 8);
+    for (std::uint64_t i = 0; i < kRequests; ++i) {
+        DAT_RETURN rc;
+        do {
+            if (i % 2 == 1) {
+                DAT_RMR_COOKIE cookie;
+                cookie.as_64 = i;
+                DAT_RMR_CONTEXT context;
+                rc = rmr_bind(rmr, pair.memory.lmr, piece, DAT_MEM_PRIV_REMOTE_READ_FLAG, pair.a.ep,
+                              cookie, &context);
+            } else {
+                rc = dat_ep_post_rdma_write(pair.a.ep, 1, &piece, cookie_of(i), &there,
+                                            DAT_COMPLETION_DEFAULT_FLAG);
+            }
+        } while (DAT_GET_TYPE(rc) == DAT_INSUFFICIENT_RESOURCES);
+        EXPECT_OK(rc);
+    }
+    std::vector<std::uint64_t> all;
+    for (int i = 0; i < kThreads; ++i) {
+        threads[static_cast<std::size_t>(i)].join();
+        all.insert(all.end(), taken[i].begin(), taken[i].end());
+    }
+    std::ranges::sort(all);
+    cr_assert_eq(all.size(), kRequests);
+    for (std::uint64_t i = 0; i < kRequests; ++i) {
+        cr_assert_eq(all[i], i);
+    }
+}
+
 // EVD-18, EVD-30
 Test(shim_stream, who_waits__comes_before_the_cno_and_is_woken_while_disabled) {
     Adapter adapter;

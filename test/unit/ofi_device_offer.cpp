@@ -50,6 +50,9 @@ Test(ofi_device_offer, limits_of_the_device__are_those_of_the_offer) {
     cr_assert_eq(o.iov_limit, 3);
     cr_assert_lt(o.queue_size, 500); // some are the provider's
     cr_assert_eq(o.message_size, 1 << 20);
+    cr_assert_eq(o.limits.reads_in, 16);
+    cr_assert_eq(o.limits.reads_out, 16);
+    cr_assert_eq(o.limits.zones_share, 0);
     cr_assert(refusal(roce(), [](fi_info& h) { h.tx_attr->iov_limit = 3; }).empty());
     cr_assert_not(refusal(roce(), [](fi_info& h) { h.tx_attr->iov_limit = 4; }).empty());
     cr_assert_not(refusal(roce(), [](fi_info& h) { h.rx_attr->size = 501; }).empty());

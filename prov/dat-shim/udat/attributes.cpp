@@ -23,8 +23,8 @@ void describe_adapter(Ia& ia, DAT_IA_ATTR& attr) {
     const Abilities& can = ia.can();
     attr.max_eps = 65536;
     attr.max_dto_per_ep = can.max_dtos;
-    attr.max_rdma_read_per_ep_in = Limits::kMaxReads;
-    attr.max_rdma_read_per_ep_out = Limits::kMaxReads;
+    attr.max_rdma_read_per_ep_in = can.max_reads_in;
+    attr.max_rdma_read_per_ep_out = can.max_reads_out;
     attr.max_evds = 65536;
     attr.max_evd_qlen = Limits::kMaxEvdLength;
     attr.max_iov_segments_per_dto = can.max_segments;
@@ -81,7 +81,7 @@ void describe_provider(const Abilities& can, DAT_PROVIDER_ATTR& attr) {
     if (can.shared_receives) {
         attr.srq_supported = DAT_TRUE;
         attr.srq_watermarks_supported = 1;
-        attr.srq_ep_pz_difference_supported = DAT_TRUE;
+        attr.srq_ep_pz_difference_supported = can.zones_share ? DAT_TRUE : DAT_FALSE;
         attr.srq_info_supported = 1;
     }
     attr.ep_recv_info_supported = 1;

@@ -103,6 +103,29 @@ template <class Sink> [[gnu::always_inline]] inline Taken take(fid_cq* f, Sink&&
     return Taken::none;
 }
 
+// The oldest completions, failures among them, at most `most`; `sink(const core::Completion&)`
+// gets each, under the gate. How many: 0 where the queue is empty.
+template <class Sink> std::size_t take_all(fid_cq* f, std::size_t most, Sink&& sink) {
+    CompletionQueue& cq = cq_of(f);
+    const Path::Caller in(cq.gate());
+    std::size_t taken = 0;
+    do {
+        for (; taken < most; ++taken) {
+            core::Success drawn;
+            if (!cq.empty()) {
+                sink(cq.front());
+                cq.pop();
+            } else if (cq.offered() && cq.draw(drawn)) {
+                sink(core::Completion{drawn.context, drawn.flags, drawn.length, drawn.buffer,
+                                      drawn.data, 0, core::DtoStatus::success});
+            } else {
+                break;
+            }
+        }
+    } while (taken == 0 && cq.move<CompletionQueue::Offered>());
+    return taken;
+}
+
 } // namespace dat::ofi::direct
 
 #endif

@@ -79,10 +79,16 @@ int attend(fid_domain* domain, int there) {
     return 0;
 }
 
+int limits(fid_domain* domain, fi_dat_limits* limits) {
+    *limits = domain_of(domain).offering().limits;
+    return 0;
+}
+
 fi_dat_ops_domain g_dat_ops = {
     .size = sizeof(fi_dat_ops_domain),
     .window = OfOurs<open_window>::call,
     .attend = OfOurs<attend>::call,
+    .limits = OfOurs<limits>::call,
 };
 
 int open_ops(fid_t, const char* name, std::uint64_t flags, void** table, void*) {

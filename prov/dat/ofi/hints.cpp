@@ -316,6 +316,7 @@ constexpr Offering kSoft = {
     .read_segments = soft::kMaxIov,
     .message_size = kMaxMessageSize,
     .connection_data = kMaxConnectionData,
+    .limits = {.reads_in = FI_DAT_MAX_READS, .reads_out = FI_DAT_MAX_READS, .zones_share = 1},
 };
 
 } // namespace
@@ -344,6 +345,9 @@ Offering offering_of(const verbs::Device& device) {
     o.read_segments = std::min<std::size_t>(device.read_segments, soft::kMaxIov);
     o.message_size = std::min<std::size_t>(device.message, kMaxMessageSize);
     o.connection_data = device.request_data();
+    o.limits = {.reads_in = std::min(device.reads_in, o.limits.reads_in),
+                .reads_out = std::min(device.reads_out, o.limits.reads_out),
+                .zones_share = 0}; // a queue pair is of its shared queue's protection domain
     return o;
 }
 

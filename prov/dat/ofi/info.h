@@ -9,6 +9,7 @@
 #include "verbs/device.h"
 
 #include <rdma/fabric.h>
+#include <rdma/fi_ext_dat.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -57,6 +58,7 @@ struct Offering {
     std::size_t read_segments; // that an RDMA read fills
     std::size_t message_size;
     std::size_t connection_data; // of a connect (U-63)
+    fi_dat_limits limits;
 };
 const Offering& soft_offering();
 Offering offering_of(const verbs::Device& device);
