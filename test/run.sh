@@ -58,7 +58,8 @@ sums() {
          END {print passed + 0, failed + 0, skipped + 0}' "$work/results"
 }
 
-# Runs one step in a session of its own, bounded in time, and prints how it went.
+# Runs one step in a session of its own, bounded in time, and prints how it went, and what its log
+# has behind "note: ".
 # Returns its status.
 run_step() { # limit-in-seconds name title
     local limit=$1 name=$2 title=$3 log=$work/logs/$2.log started=$SECONDS status=0
@@ -78,6 +79,7 @@ run_step() { # limit-in-seconds name title
     fi
     printf '%-4s %4d s  %-44s' "$verdict" $((SECONDS - started)) "$title"
     tally $((after[0] - before[0])) $((after[1] - before[1])) $((after[2] - before[2]))
+    sed -n 's/^note: /             /p' "$log"
     [ $status -eq 0 ] || explain "$log"
     return $status
 }

@@ -3,6 +3,7 @@
 // Transfers that fail, shared receives of several connections, flags.
 #include "pair.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 
@@ -55,6 +56,33 @@ void no_receive(const Side& from, const Side& to, Memory& memory) {
 }
 
 } // namespace
+
+Test(shim_transfer, rdma_into_a_program_that_computes__goes_on) {
+    Adapter here;
+    Adapter there;
+    Memory mine(here);
+    Memory theirs(there);
+    Side a(here);
+    Side b(there);
+    Listener listener(there);
+    EXPECT_OK(a.connect(listener.qualifier));
+    EXPECT_OK(dat_cr_accept(listener.request(), b.ep, 0, nullptr));
+    expect(a.conn, DAT_CONNECTION_EVENT_ESTABLISHED);
+    expect(b.conn, DAT_CONNECTION_EVENT_ESTABLISHED);
+    // Nothing is asked of `there` from here on.
+    mine.bytes.fill('x');
+    DAT_LMR_TRIPLET piece = mine.at(0, 4096);
+    const DAT_RMR_TRIPLET target = theirs.remote(0, 4096);
+    EXPECT_OK(dat_ep_post_rdma_write(a.ep, 1, &piece, cookie_of(1), &target,
+                                     DAT_COMPLETION_DEFAULT_FLAG));
+    DAT_LMR_TRIPLET sink = mine.at(4096, 4096);
+    EXPECT_OK(
+        dat_ep_post_rdma_read(a.ep, 1, &sink, cookie_of(2), &target, DAT_COMPLETION_DEFAULT_FLAG));
+    expect_dto(a.request, 1);
+    expect_dto(a.request, 2);
+    cr_assert(std::ranges::count(theirs.bytes, 'x') == 4096);
+    cr_assert(std::ranges::count(mine.bytes, 'x') == 8192); // read, all of it
+}
 
 // DTO-14, EP-57, U-9, U-4
 Test(shim_transfer, a_message_without_a_receive__breaks_the_connection) {
