@@ -51,9 +51,55 @@ struct AsyncQueue {
     }
 };
 
+// The most requests, and as many receives, that fi_getinfo(3) offers.
+std::size_t largest_queue(const Transport& transport) {
+    const Side side(transport);
+    const Info hints(fi_dupinfo(side.info()));
+    hints->domain_attr->cq_data_size = 0; // which a device has for who gives it receives
+    std::size_t offered = 1;
+    for (std::size_t refused = 1 << 17; refused - offered > 1;) {
+        const std::size_t size = (offered + refused) / 2;
+        hints->tx_attr->size = hints->rx_attr->size = size;
+        fi_info* found = nullptr;
+        if (fi_getinfo(FI_VERSION(1, 17), nullptr, nullptr, 0, hints.get(), &found) == 0) {
+            offered = size;
+        } else {
+            refused = size;
+        }
+        fi_freeinfo(found);
+    }
+    cr_assert_gt(offered, 1);
+    return offered;
+}
+
+// Endpoints with as much of both as is offered; one more is refused.
+SideOptions with_largest_queues(const Transport& transport) {
+    SideOptions options;
+    options.before_enable = [most = largest_queue(transport)](fid_ep* ep) {
+        auto* dat = table_of<fi_dat_ops_ep>(&ep->fid, FI_DAT_EP_OPS);
+        fi_dat_ep_attr attr = attr_with(FI_DAT_EP_TX_SIZE | FI_DAT_EP_RX_SIZE);
+        attr.tx_size = attr.rx_size = most + 1;
+        cr_assert_eq(dat->modify(ep, &attr), -FI_EINVAL);
+        attr.tx_size = attr.rx_size = most;
+        DAT_MUST(dat->modify(ep, &attr));
+    };
+    return options;
+}
+
 } // namespace
 
 // ---- modify ----------------------------------------------------------------
+
+TRANSPORT_TEST(dat_modify, largest_sizes_that_are_offered__connect) {
+    only_dat();
+    auto pair = Pair::connected(transport, with_largest_queues(transport),
+                                with_largest_queues(transport.other()));
+    Bytes in(5);
+    Op& receive = pair->passive().recv(in.data(), in.size());
+    wait_op(pair->active.send("large", 5));
+    wait_op(receive);
+    cr_assert(receive.ok() && std::memcmp(in.data(), "large", 5) == 0);
+}
 
 // EPA-5, EPA-6.
 TRANSPORT_TEST(dat_modify, in_a_wrong_state__is_refused) {
@@ -423,6 +469,33 @@ TRANSPORT_TEST(dat_receives, hard_watermark__breaks_the_connection) {
     wait_event(pair.near, FI_CONNECTED);
     wait_shutdown(pair.active);
     cr_assert_eq(pair.active.status().reason, FI_DAT_REASON_WATERMARK);
+}
+
+// A device's queue may hold fewer, and complete fewer; the rest waits beside it.
+TRANSPORT_TEST(dat_receives, largest_shared_context__connects) {
+    only_dat();
+    fid_ep* shared = nullptr;
+    SideOptions options = with_largest_queues(transport.other());
+    options.before_enable = [&shared, resize = options.before_enable](fid_ep* ep) {
+        resize(ep);
+        DAT_MUST(fi_ep_bind(ep, &shared->fid, 0));
+    };
+    Side near(transport);
+    Side far(transport.other(), options);
+    far.listen();
+    Fid<fid_ep> srx;
+    fi_rx_attr attr{};
+    attr.size = 1 << 20;
+    DAT_MUST(fi_srx_context(far.domain(), &attr, srx.out(), nullptr));
+    shared = srx.get();
+    Bytes in(5);
+    Op& receive = new_op();
+    DAT_MUST(fi_recv(shared, in.data(), in.size(), nullptr, 0, &receive));
+    Endpoint active(near);
+    const Endpoint passive = establish(active, far);
+    wait_op(active.send("large", 5));
+    wait_op(receive);
+    cr_assert(receive.ok() && std::memcmp(in.data(), "large", 5) == 0);
 }
 
 // SRQ-6, SRQ-8, U-37, U-64: a shared receive context.

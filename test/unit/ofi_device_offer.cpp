@@ -23,6 +23,7 @@ dat::verbs::Device roce() {
     device.atomics = device.immediate = true;
     device.segments = device.read_segments = 3;
     device.operations = 500;
+    device.completions = 1500;
     device.reads_in = device.reads_out = 16;
     device.message = 1 << 20;
     return device;
@@ -56,6 +57,34 @@ Test(ofi_device_offer, limits_of_the_device__are_those_of_the_offer) {
     cr_assert(refusal(roce(), [](fi_info& h) { h.tx_attr->iov_limit = 3; }).empty());
     cr_assert_not(refusal(roce(), [](fi_info& h) { h.tx_attr->iov_limit = 4; }).empty());
     cr_assert_not(refusal(roce(), [](fi_info& h) { h.rx_attr->size = 501; }).empty());
+}
+
+// What a connection has outstanding completes in one queue of the device: requests and its own
+// receives, or those of a shared queue.
+Test(ofi_device_offer, queues_of_a_connection__fit_into_its_completion_queue) {
+    dat::verbs::Device device = roce();
+    device.operations = device.shared_receives = 1 << 20;
+    for (const std::uint32_t completions : {32767U, 1U << 22, 1000U, 5U}) {
+        device.completions = completions;
+        const std::size_t offered = offering_of(device).queue_size;
+        cr_assert(offered >= 1 && offered <= kMaxQueueSize);
+        cr_assert_leq(2 * offered + dat::verbs::kOwnCompletions, completions);
+        cr_assert_geq(device.shared_size(), 1);
+        cr_assert_leq(offered + device.shared_size() + dat::verbs::kOwnCompletions, completions);
+        const auto size = [&](std::size_t tx, std::size_t rx) {
+            return refusal(device, [&](fi_info& h) {
+                h.tx_attr->size = tx;
+                h.rx_attr->size = rx;
+            });
+        };
+        cr_assert(size(offered, offered).empty());
+        cr_assert_not(size(offered + 1, 1).empty());
+        cr_assert_not(size(1, offered + 1).empty());
+    }
+    device.completions = 1U << 22;
+    cr_assert_eq(offering_of(device).queue_size, kMaxQueueSize);
+    device.shared_receives = 0;
+    cr_assert_eq(device.shared_size(), 0);
 }
 
 // U-63.

@@ -70,10 +70,11 @@ bool values_fit(const fi_dat_ep_attr& attr, Domain& domain) {
         DAT_WARN(ep_ctrl, "modify(): eq belongs to another fabric");
         return false;
     }
+    const std::size_t most = domain.offering().queue_size;
     return queue_fits("tx_cq", mask, FI_DAT_EP_TX_CQ, attr.tx_cq, attr.tx_cq_flags, domain) &&
            queue_fits("rx_cq", mask, FI_DAT_EP_RX_CQ, attr.rx_cq, attr.rx_cq_flags, domain) &&
-           in_range("tx_size", mask, FI_DAT_EP_TX_SIZE, attr.tx_size, 1, kMaxQueueSize) &&
-           in_range("rx_size", mask, FI_DAT_EP_RX_SIZE, attr.rx_size, 1, kMaxQueueSize) &&
+           in_range("tx_size", mask, FI_DAT_EP_TX_SIZE, attr.tx_size, 1, most) &&
+           in_range("rx_size", mask, FI_DAT_EP_RX_SIZE, attr.rx_size, 1, most) &&
            in_range("read_in", mask, FI_DAT_EP_READ_IN, attr.read_in, 0, FI_DAT_MAX_READS) &&
            in_range("read_out", mask, FI_DAT_EP_READ_OUT, attr.read_out, 0, FI_DAT_MAX_READS);
 }

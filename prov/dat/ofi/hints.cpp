@@ -39,7 +39,6 @@ constexpr std::size_t kEndpoints = 1U << 15;
 constexpr std::size_t kQueues = 1U << 16;
 constexpr std::size_t kDataSize = sizeof(std::uint32_t); // of remote CQ data
 constexpr std::size_t kRegions = 1U << 24;
-constexpr std::size_t kReserved = 2; // of a device's queue, for the provider itself
 
 bool before_1_5(std::uint32_t version) { return FI_VERSION_LT(version, FI_VERSION(1, 5)); }
 
@@ -339,8 +338,7 @@ Offering offering_of(const verbs::Device& device) {
     o.invalidates = device.invalidates;
     o.data_takes_receive = true;
     o.data_size = device.immediate ? kDataSize : 0;
-    o.queue_size =
-        std::clamp<std::size_t>(device.operations, kReserved + 1, kMaxQueueSize) - kReserved;
+    o.queue_size = std::min<std::size_t>(device.queue_size(), kMaxQueueSize);
     o.iov_limit = std::min<std::size_t>(segments, soft::kMaxIov);
     o.read_segments = std::min<std::size_t>(device.read_segments, soft::kMaxIov);
     o.message_size = std::min<std::size_t>(device.message, kMaxMessageSize);

@@ -99,6 +99,7 @@ void describe(ibv_context* context, std::uint8_t port, Device& device) {
     device.read_segments =
         device.iwarp ? static_cast<std::uint32_t>(std::max(attr.max_sge_rd, 1)) : device.segments;
     device.operations = static_cast<std::uint32_t>(std::max(attr.max_qp_wr, 1));
+    device.completions = static_cast<std::uint32_t>(std::max(attr.max_cqe, 1));
     if (attr.max_srq > 0 && attr.max_srq_wr > 0 && attr.max_srq_sge > 0) {
         device.shared_receives = static_cast<std::uint32_t>(attr.max_srq_wr);
         device.shared_segments = static_cast<std::uint32_t>(attr.max_srq_sge);

@@ -7,6 +7,7 @@
 
 #include "soft/iwarp/socket.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -20,6 +21,11 @@ namespace dat::verbs {
 
 using iwarp::SocketAddress;
 
+// Of a connection's queues, for the provider itself: requests (kMarker, kReady), and
+// completions of those.
+inline constexpr std::uint32_t kOwnRequests = 2;
+inline constexpr std::uint32_t kOwnCompletions = kOwnRequests + 1;
+
 // A port of a device, and what the device says that it can.
 struct Device {
     std::string name; // "mlx5_0/1": of the device, and its port; no interface is called so
@@ -32,11 +38,23 @@ struct Device {
     std::uint32_t segments = 0; // of a request or receive
     std::uint32_t read_segments = 0;
     std::uint32_t operations = 0;      // that a queue holds
+    std::uint32_t completions = 0;     // that a completion queue holds
     std::uint32_t shared_receives = 0; // that a shared queue holds; 0: it has none
     std::uint32_t shared_segments = 0; // of one of those
     std::uint32_t reads_in = 0;        // RDMA reads of one connection at once
     std::uint32_t reads_out = 0;
     std::uint64_t message = 0; // bytes
+
+    // What a connection may have: all of it completes in one queue. Requests, and as many
+    // receives; receives of a shared queue, beside those requests.
+    std::uint32_t queue_size() const {
+        return std::min(std::max(operations, kOwnRequests + 1) - kOwnRequests,
+                        (std::max(completions, kOwnCompletions + 2) - kOwnCompletions) / 2);
+    }
+    std::uint32_t shared_size() const {
+        const std::uint32_t taken = kOwnCompletions + queue_size();
+        return std::min(shared_receives, std::max(completions, taken + 1) - taken);
+    }
 
     // U-63: bytes of private data.
     std::size_t request_data() const;

@@ -40,8 +40,8 @@ std::unique_ptr<Queues> Queues::make(Domain& domain, const Kind& kind, rdma_cm_i
 }
 
 int Queues::open(Domain& domain, rdma_cm_id* id) {
-    const std::uint32_t sends = kind_.requests + 2; // kMarker, kReady
-    cq_ = ibv_create_cq(domain.context(), static_cast<int>(sends + kind_.receives + 1), nullptr,
+    const std::uint32_t completions = kind_.requests + kind_.receives + kOwnCompletions;
+    cq_ = ibv_create_cq(domain.context(), static_cast<int>(completions), nullptr,
                         domain.completions(), 0);
     if (!cq_) {
         return log_failure("a connection: ibv_create_cq()", errno);
@@ -49,7 +49,7 @@ int Queues::open(Domain& domain, rdma_cm_id* id) {
     ibv_qp_init_attr attr{};
     attr.send_cq = attr.recv_cq = cq_;
     attr.qp_type = IBV_QPT_RC;
-    attr.cap.max_send_wr = sends;
+    attr.cap.max_send_wr = kind_.requests + kOwnRequests;
     if (kind_.shared) {
         srq_ = kind_.shared->get();
         attr.srq = srq_.get();

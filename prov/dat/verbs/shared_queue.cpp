@@ -34,7 +34,7 @@ std::shared_ptr<SharedQueue> SharedQueue::of(Domain& domain, soft::SharedReceive
         }
         return queue->self_.lock();
     }
-    const std::uint32_t size = std::min(receives.limit(), domain.device().shared_receives);
+    const std::uint32_t size = std::min(receives.limit(), domain.device().shared_size());
     std::shared_ptr<SharedQueue> queue(new SharedQueue(domain, receives, pd, size));
     if (!queue->open(std::min<std::uint32_t>(domain.device().shared_segments, soft::kMaxIov))) {
         return nullptr;
