@@ -10,6 +10,7 @@
 #include "ofi/provider.h"
 #include "verbs/device.h"
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -72,6 +73,7 @@ class Search {
     bool fits(const Offering& offering, Refusal& why) const;
     Info offer(const Route& route, const std::string& domain, const Offering& offering) const;
     void add(Info info);
+    void note_devices_without_address() const;
 
     int family() const;
     int nothing(const std::string& why, bool routine = false) const;
@@ -282,6 +284,21 @@ void Search::add(Info info) {
     tail_ = &added->next;
 }
 
+// A program that asked for this provider would go by the host's device, and does not: once a
+// process it is told why.
+void Search::note_devices_without_address() const {
+    static std::atomic<bool> noted{false};
+    if (!asked_by_name(hints_) || !verbs::host_has_devices() || noted.exchange(true)) {
+        return;
+    }
+    for (const LocalAddress& local : locals_) {
+        if (!local.link_local && verbs::device_at(local.address)) {
+            return;
+        }
+    }
+    verbs::log_no_address();
+}
+
 int Search::run(const char* node, const char* service, Info& result) {
     const Transport transport = parameters().transport;
     Refusal why;
@@ -314,6 +331,9 @@ int Search::run(const char* node, const char* service, Info& result) {
                 add(offer(route, route.local->interface, soft_offering()));
             }
         }
+    }
+    if (transport == Transport::automatic && !devices) {
+        note_devices_without_address();
     }
     result = std::move(found_);
     if (result) {

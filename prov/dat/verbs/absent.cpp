@@ -19,6 +19,7 @@ std::size_t Device::reply_data() const { return 0; }
 std::size_t Device::reject_data() const { return 0; }
 bool is_device_name(std::string_view name) { return name.find('/') != std::string_view::npos; }
 std::optional<Device> device_at(const SocketAddress&) { return std::nullopt; }
+bool host_has_devices() { return false; }
 void log_unusable() {}
 void log_no_address() {
     DAT_WARN(core, "FI_DAT_TRANSPORT=verbs: built without libibverbs and librdmacm "

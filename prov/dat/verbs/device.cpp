@@ -132,6 +132,8 @@ std::optional<Device> device_at(const SocketAddress& address) {
     return device;
 }
 
+bool host_has_devices() { return !first_device().empty(); }
+
 void log_unusable() {
     static std::atomic<bool> told{false};
     const std::string first = first_device();
@@ -160,10 +162,11 @@ void log_no_address() {
     if (first.empty()) {
         DAT_WARN(core, "FI_DAT_TRANSPORT=verbs: this host has no RDMA device (%s is empty)",
                  kClass);
-    } else if (forbidden(error).empty()) { // else that has been said
+    } else if (forbidden(error).empty() && !is_the_parents()) { // else that has been said
         DAT_WARN(core,
                  "the RDMA device %s has no fitting IP address: give its network interface "
-                 "one (ip addr add ADDRESS/PREFIX dev INTERFACE), and let it be up",
+                 "one (ip addr add ADDRESS/PREFIX dev INTERFACE), and let it be up; "
+                 "FI_DAT_TRANSPORT=soft, if it is not to be used",
                  first.c_str());
     }
 }

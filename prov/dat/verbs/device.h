@@ -69,11 +69,12 @@ bool is_device_name(std::string_view name);
 // Some system calls; nothing but a look at a folder where the host has no device.
 std::optional<Device> device_at(const SocketAddress& address);
 
+bool host_has_devices();
+
 // Logs why devices that this host has cannot be used: no permission, or no file to open. Once a
 // process.
 void log_unusable();
-// The device has no address by which rdma_cm could find it: for a program that asked for
-// verbs and got none.
+// Logs that no device has an address by which rdma_cm could find it, or that there is none.
 void log_no_address();
 
 // Logs that a call failed, with the limit that is the usual reason and the command that
