@@ -46,6 +46,7 @@ int Link::send_plain(const soft::Request&, std::uint64_t, bool) { return ENODEV;
 int Link::write_plain(const soft::Request&, std::uint64_t, bool) { return ENODEV; }
 int Link::post_plain(const soft::Receive&, std::uint64_t, const void*) { return ENODEV; }
 void Link::transmit_any(std::uint64_t) {}
+void Link::transmit_last() {}
 SocketAddress Link::local() const { return {}; }
 void prepare(Domain&, soft::Endpoint&) {}
 
