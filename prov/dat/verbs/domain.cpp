@@ -68,9 +68,11 @@ int Domain::open(const SocketAddress& address) {
     }
     SocketAddress any_port = address;
     any_port.set_port(0);
-    if (rdma_bind_addr(anchor_, const_cast<sockaddr*>(any_port.get())) != 0 || !anchor_->verbs) {
-        return log_failure("fi_domain(): no RDMA device has the address in info->src_addr",
-                           anchor_->verbs ? errno : ENODEV);
+    if (rdma_bind_addr(anchor_, const_cast<sockaddr*>(any_port.get())) != 0) {
+        return log_failure("fi_domain(): rdma_bind_addr() to the address in info->src_addr", errno);
+    }
+    if (!anchor_->verbs) {
+        return log_failure("fi_domain(): no RDMA device has the address in info->src_addr", ENODEV);
     }
     context_ = anchor_->verbs;
     soft_.regions().keep_windows(windows_);

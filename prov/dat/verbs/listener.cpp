@@ -110,7 +110,10 @@ int Listener::bind(const SocketAddress& address) {
 
 int Listener::listen(int backlog) {
     const std::lock_guard lock(mutex_);
-    return id_ && rdma_listen(id_, backlog) == 0 ? 0 : -errno;
+    if (!id_) { // the device has been removed
+        return -ENODEV;
+    }
+    return rdma_listen(id_, backlog) == 0 ? 0 : -errno;
 }
 
 void Listener::stop() {
