@@ -178,7 +178,6 @@ class World {
     const Config& config() const { return config_; }
     core::State state(int host) const { return host_(host).ep.state(); }
     bool dead(int host) const { return host_(host).dead; }
-    std::size_t pending_requests(int host) const { return host_(host).requests.size(); }
     const Consumer& consumer(int host) const { return host_(host).consumer; }
 
     // Of the last step alone.

@@ -74,10 +74,8 @@ inline constexpr std::uint8_t kReject = 0x20;
 inline constexpr std::uint8_t kEnhanced = 0x10;
 inline constexpr std::uint8_t kDatRequest = 0x04; // how a `dat` request is known
 // Control bits before IRD and ORD of an enhanced frame.
-inline constexpr std::uint16_t kPeerToPeer = 0x8000;    // with the IRD
-inline constexpr std::uint16_t kRtrEmptyFrame = 0x4000; // with the IRD
-inline constexpr std::uint16_t kRtrWrite = 0x8000;      // with the ORD
-inline constexpr std::uint16_t kRtrRead = 0x4000;       // with the ORD
+inline constexpr std::uint16_t kPeerToPeer = 0x8000; // with the IRD
+inline constexpr std::uint16_t kRtrWrite = 0x8000;   // with the ORD
 
 struct Mpa {
     bool reply = false;

@@ -43,7 +43,6 @@ class ConnRequest {
     const SocketAddress& local() const { return local_; }
     // The bytes that the requester sent, exactly (PD-5).
     std::span<const std::byte> private_data() const { return private_data_; }
-    bool from_dat_peer() const { return dat_peer_; }
     bool pending() const { return core_.pending(); }
     // What an accept or reject of this request may carry.
     std::size_t max_private_data() const {

@@ -60,8 +60,6 @@ class Sender {
         }
         return push_all(fd);
     }
-    // Bytes of a frame that is out in part.
-    bool has_rest() const { return !rest_.empty(); }
     // Nothing is left to send, and no read of the peer waits for its response.
     bool idle() const {
         return rest_.empty() && cursor_.seq == endpoint_.core().requests().next() &&
