@@ -76,7 +76,7 @@ typedef DAT_HANDLE DAT_CSP_HANDLE;
 /* ---- addresses, memory ---------------------------------------------------- */
 
 typedef DAT_SOCK_ADDR* DAT_IA_ADDRESS_PTR;
-typedef DAT_UINT64 DAT_CONN_QUAL; /* connection qualifier: a TCP port */
+typedef DAT_UINT64 DAT_CONN_QUAL; /* connection qualifier; a TCP port, its low 16 bits */
 typedef DAT_UINT64 DAT_PORT_QUAL;
 
 typedef DAT_UINT32 DAT_LMR_CONTEXT; /* names registered memory to this side */

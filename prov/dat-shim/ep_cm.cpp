@@ -5,6 +5,7 @@
 #include "dat-shim/cr.h"
 #include "dat-shim/ep.h"
 #include "dat-shim/evd.h"
+#include "dat-shim/service_point.h"
 #include "dat-shim/srq.h"
 
 #include <rdma/fi_cm.h>
@@ -63,7 +64,7 @@ Return Ep::connect(const Connect& to) {
     if (!to.address) {
         return bad_argument(2);
     }
-    if (to.qualifier == 0 || to.qualifier > UINT16_MAX) {
+    if (!ServicePoint::has_port(to.qualifier)) {
         return bad_argument(3);
     }
     if (to.timeout_us == 0) { // TMO-1

@@ -110,7 +110,7 @@ Return ServicePoint::listen() {
         return asked_.qualifier == 0 ? fail(Type::conn_qual_unavailable) : bad_argument(2);
     }
     std::size_t size = sizeof address_;
-    if (fi_getname(&pep_->fid, &address_, &size) == 0) {
+    if (fi_getname(&pep_->fid, &address_, &size) == 0 && asked_.qualifier == 0) {
         asked_.qualifier = port_in(*address());
     }
     return kSuccess;

@@ -44,6 +44,9 @@ class ServicePoint final : public Object {
     const sockaddr* address() const { return reinterpret_cast<const sockaddr*>(&address_); }
     fid_pep* fid() { return pep_; }
     static std::uint64_t port_in(const sockaddr& address);
+    // The port is the low 16 bits of a qualifier, as the reference takes it: its programs have
+    // larger ones. Without the other bits two are not told apart.
+    static bool has_port(std::uint64_t qualifier) { return (qualifier & UINT16_MAX) != 0; }
 
     // A request was read: takes the info. True: `event` announces it. Else it is refused
     // (`room`: SP-3).

@@ -320,6 +320,32 @@ Test(shim_service, nobody_listens__is_non_peer_rejected) {
     cr_assert_eq(scene.subject.state(), DAT_EP_STATE_DISCONNECTED);
 }
 
+// SP-1, EVD-40: as in the reference, whose programs have qualifiers above 65535.
+Test(shim_service, a_qualifier__has_its_port_in_16_bits) {
+    Adapter adapter;
+    Side side(adapter);
+    const Listener listener(adapter);
+    EXPECT_OK(dat_psp_free(listener.psp));
+    const DAT_CONN_QUAL large = 0xaff0000 + listener.qualifier;
+    DAT_PSP_HANDLE psp;
+    EXPECT_OK(dat_psp_create(adapter.ia, large, listener.evd, DAT_PSP_CONSUMER_FLAG, &psp));
+    DAT_PSP_PARAM param;
+    EXPECT_OK(dat_psp_query(psp, DAT_PSP_FIELD_ALL, &param));
+    cr_assert_eq(param.conn_qual, large);
+    EXPECT_OK(side.connect(large));
+    DAT_EVENT event;
+    const DAT_CR_HANDLE request = listener.request(&event);
+    cr_assert_eq(event.event_data.cr_arrival_event_data.conn_qual, large);
+    cr_assert_eq(event.event_data.cr_arrival_event_data.sp_handle.psp_handle, psp);
+    EXPECT_OK(cr_reject(request));
+    expect(side.conn, DAT_CONNECTION_EVENT_PEER_REJECTED);
+
+    const Side other(adapter);
+    EXPECT_TYPE(dat_psp_create(adapter.ia, 0x10000, listener.evd, DAT_PSP_CONSUMER_FLAG, &psp),
+                DAT_INVALID_PARAMETER);
+    EXPECT_TYPE(other.connect(0x10000), DAT_INVALID_PARAMETER);
+}
+
 // SP-3
 Test(shim_service, beyond_the_backlog__is_non_peer_rejected) {
     Adapter adapter;

@@ -55,7 +55,7 @@ Return create_public(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL asked_qualifier, DAT
     if (!asked.evd) {
         return bad_request_evd();
     }
-    if (asked_qualifier > UINT16_MAX || (!given && asked_qualifier == 0)) {
+    if (!given && !ServicePoint::has_port(asked_qualifier)) {
         return bad_argument(2);
     }
     if (flags != DAT_PSP_CONSUMER_FLAG && flags != DAT_PSP_PROVIDER_FLAG) {
@@ -139,7 +139,7 @@ DAT_RETURN dat_rsp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL conn_qual, DAT_
         if (!asked.evd) {
             return bad_request_evd();
         }
-        if (conn_qual == 0 || conn_qual > UINT16_MAX || !rsp_handle) {
+        if (!ServicePoint::has_port(conn_qual) || !rsp_handle) {
             return bad_argument(rsp_handle ? 2 : 5);
         }
         return create_point(*ia, asked, rsp_handle);
