@@ -189,10 +189,8 @@ inline constexpr std::uint32_t kSoftware = 0x001;
 inline constexpr std::uint32_t kRequest = 0x010;
 inline constexpr std::uint32_t kDto = 0x020;
 inline constexpr std::uint32_t kConnection = 0x040;
-inline constexpr std::uint32_t kBind = 0x080;
 inline constexpr std::uint32_t kAsync = 0x100;
-inline constexpr std::uint32_t kExtension = 0x200;
-inline constexpr std::uint32_t kAll = 0x3f1;
+inline constexpr std::uint32_t kAll = 0x3f1; // with RMR binds and extensions
 } // namespace stream
 
 // DTO-20
@@ -238,7 +236,6 @@ enum : std::int32_t {
     kReasonWatermark = 2, // soft high of an endpoint, low of a shared receive queue
 };
 
-inline constexpr std::int32_t kUnknown = -2;   // DAT_VALUE_UNKNOWN
 inline constexpr std::int32_t kInfinite = -1;  // DAT_WATERMARK_INFINITE
 inline constexpr std::uint32_t kForever = ~0U; // DAT_TIMEOUT_INFINITE
 
