@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See registry.h. May include: dat-shim, system headers.
+// See registry.h. May include: dat-shim, libfabric, system headers.
 #include "dat-shim/registry.h"
 
 #include "dat-shim/conf.h"
 #include "dat-shim/device.h"
 
+#include <rdma/providers/fi_log.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
+#include <cstring>
+#include <memory>
+#include <optional>
 #include <sstream>
 #include <string_view>
 #include <unistd.h>
@@ -19,23 +23,45 @@
 namespace dat::shim {
 namespace {
 
+struct Closer {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+};
+
+// Nothing: errno says why.
+std::optional<std::string> contents_of(const std::string& path) {
+    const std::unique_ptr<std::FILE, Closer> file(std::fopen(path.c_str(), "re"));
+    if (!file) {
+        return std::nullopt;
+    }
+    std::string text;
+    char part[4096];
+    while (const std::size_t size = std::fread(part, 1, sizeof part, file.get())) {
+        text.append(part, size);
+    }
+    return std::ferror(file.get()) ? std::nullopt : std::optional(text);
+}
+
 // Which file it is, and what is in it. 1.2 comes from Solaris, which has it in a folder of
-// its own (U-49).
+// its own (U-49). Where DAT_OVERRIDE names one, no other is looked for.
 std::vector<ConfEntry> read_conf(unsigned major) {
     std::vector<std::string> paths{"/etc/dat.conf", "/etc/dat/dat.conf"};
     if (major == 1) {
         std::swap(paths.front(), paths.back());
     }
-    if (const char* given = std::getenv("DAT_OVERRIDE")) {
+    const char* const given = std::getenv("DAT_OVERRIDE");
+    if (given) {
         paths = {given};
     }
     for (const std::string& path : paths) {
-        std::ifstream file(path);
-        if (!file) {
+        const std::optional<std::string> text = contents_of(path);
+        if (!text) {
+            if (given || errno != ENOENT) { // neither of the others has to be there
+                std::fprintf(stderr, "libdat: %s: %s; taken for empty\n", path.c_str(),
+                             std::strerror(errno));
+            }
             continue;
         }
-        const std::string text{std::istreambuf_iterator<char>(file), {}};
-        return parse_conf(text, [&](const ConfProblem& problem) {
+        return parse_conf(*text, [&](const ConfProblem& problem) {
             std::fprintf(stderr, "libdat: %s:%zu:%zu: expected %s; the line is ignored\n",
                          path.c_str(), problem.line, problem.column, problem.expected.c_str());
         });
@@ -45,15 +71,15 @@ std::vector<ConfEntry> read_conf(unsigned major) {
 
 // The reference's variables that mean nothing here: said once, where messages are on.
 void mention_ignored() {
-    const bool loud = std::getenv("DAPL_DBG_TYPE") || std::getenv("DAT_DBG_TYPE");
-    if (!loud) {
+    if (!fi_log_enabled(nullptr, FI_LOG_WARN, FI_LOG_CORE)) {
         return;
     }
     for (char** variable = environ; *variable; ++variable) {
         const std::string_view text(*variable);
         if (text.starts_with("DAPL_") && !text.starts_with("DAPL_DBG")) {
-            std::fprintf(stderr, "libdat: %.*s is ignored; see dat_shim(7)\n",
-                         static_cast<int>(text.find('=')), text.data());
+            fi_log(nullptr, FI_LOG_WARN, FI_LOG_CORE, __func__, __LINE__,
+                   "%.*s is ignored; see dat_shim(7)\n", static_cast<int>(text.find('=')),
+                   text.data());
         }
     }
 }

@@ -21,7 +21,7 @@ done
 command -v valgrind >/dev/null || { echo 'valgrind is not installed' >&2; exit 1; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-export DAT_OVERRIDE=/nonexistent FI_PROVIDER_PATH=$build/.libs FI_PROVIDER=dat
+export DAT_OVERRIDE=/dev/null FI_PROVIDER_PATH=$build/.libs FI_PROVIDER=dat
 export FI_CALLS_THREADING=safe FI_CALLS_LEVEL=transmit # as IAs are
 
 # Instructions of such a run, "INSTRUCTIONS WHAT" sorted by WHAT.

@@ -36,7 +36,7 @@ skip() {
 }
 
 # Nothing of libfabric is to matter, nor what this machine has in /etc.
-export FI_PROVIDER=none FI_PROVIDER_PATH=/nonexistent DAT_OVERRIDE=/nonexistent
+export FI_PROVIDER=none FI_PROVIDER_PATH=/nonexistent DAT_OVERRIDE=/dev/null
 mkfifo "$work/port"
 
 on_server=()
