@@ -423,7 +423,13 @@ static __inline__ DAT_RETURN dat_strerror_ext_status(DAT_IB_STATUS value, const 
     dat_extension_op((DAT_EP_HANDLE)(ep), (DAT_IB_OP)DAT_IB_UD_AH_FREE_OP, \
                      (DAT_IB_ADDR_HANDLE*)(ah))
 
-/* Counters of an IA, EP or EVD: one of them, or all (DCNT_*_ALL_COUNTERS). */
+/*
+ * Counters of an IA, EP or EVD: one of them, or all (DCNT_*_ALL_COUNTERS), which
+ * takes an array of so many. DCNT_EP_POST_SEND counts the requests of every kind,
+ * with RDMA, atomics and binds, DCNT_EP_POST_RECV the receives, both in 32 bits; all
+ * others are 0, and `reset` resets none. Printing is of those that are not 0, to
+ * standard output. Local, without blocking. No such counter: DAT_INVALID_PARAMETER.
+ */
 #define dat_ib_query_counters(dat_handle, cntr, p_cntrs_out, reset) \
     dat_extension_op((DAT_HANDLE)(dat_handle), (DAT_IB_OP)DAT_IB_QUERY_COUNTERS_OP, (int)(cntr), \
                      (DAT_UINT64*)(p_cntrs_out), (int)(reset))

@@ -5,8 +5,13 @@
 
 #include <dat2/dat_ib_extensions.h>
 
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstring>
 #include <memory>
 #include <poll.h>
+#include <unistd.h>
 #include <vector>
 
 using namespace dat::test;
@@ -81,6 +86,114 @@ Test(shim_extension, immediate_data_and_atomics__complete_as_extended_events) {
     cr_assert_eq(event.event_data.dto_completion_event_data.transfered_length, 8u);
     cr_assert_eq(*at(1024), 7u);
     EXPECT_TYPE(dat_extension_op(pair.a.ep, 9999), DAT_NOT_IMPLEMENTED);
+}
+
+// dat_shim(7): of all counters those of requests, of every kind, and of receives.
+Test(shim_extension, counters__tell_what_was_posted) {
+    Pair pair;
+    DAT_LMR_TRIPLET local = pair.memory.at(0, 8);
+    DAT_RMR_TRIPLET remote = pair.memory.remote(64, 8);
+    EXPECT_OK(pair.b.receive(pair.memory.at(128, 8), 1));
+    EXPECT_OK(pair.a.send(local, 2));
+    EXPECT_OK(dat_ep_post_rdma_write(pair.a.ep, 1, &local, cookie_of(3), &remote,
+                                     DAT_COMPLETION_DEFAULT_FLAG));
+    EXPECT_OK(dat_ep_post_rdma_read(pair.a.ep, 1, &local, cookie_of(4), &remote,
+                                    DAT_COMPLETION_DEFAULT_FLAG));
+    EXPECT_TYPE(dat_ep_post_send(pair.a.ep, -1, &local, cookie_of(5), DAT_COMPLETION_DEFAULT_FLAG),
+                DAT_INVALID_PARAMETER);
+    std::array<DAT_UINT64, DCNT_EP_ALL_COUNTERS> all;
+    for (const DAT_EP_HANDLE ep : {pair.a.ep, pair.b.ep}) {
+        all.fill(99);
+        EXPECT_OK(dat_ib_query_counters(ep, DCNT_EP_ALL_COUNTERS, all.data(), 1)); // resets none
+        for (int i = 0; i < DCNT_EP_ALL_COUNTERS; ++i) {
+            const bool requests = i == DCNT_EP_POST_SEND && ep == pair.a.ep;
+            const bool receives = i == DCNT_EP_POST_RECV && ep == pair.b.ep;
+            cr_assert_eq(all[static_cast<std::size_t>(i)],
+                         requests   ? 3U
+                         : receives ? 1U
+                                    : 0U,
+                         "%d", i);
+        }
+    }
+    DAT_UINT64 one = 99;
+    EXPECT_OK(dat_ib_query_counters(pair.a.ep, DCNT_EP_POST_SEND, &one, 0));
+    cr_assert_eq(one, 3u);
+    std::array<DAT_UINT64, DCNT_IA_ALL_COUNTERS> of_ia;
+    of_ia.fill(99);
+    EXPECT_OK(dat_ib_query_counters(pair.adapter.ia, DCNT_IA_ALL_COUNTERS, of_ia.data(), 0));
+    cr_assert(std::ranges::count(of_ia, 0U) == DCNT_IA_ALL_COUNTERS);
+    one = 99;
+    EXPECT_OK(dat_ib_query_counters(pair.a.recv, DCNT_EVD_DEQUEUE, &one, 0));
+    cr_assert_eq(one, 0u);
+}
+
+Test(shim_extension, counters_that_are_none__are_refused) {
+    Pair pair;
+    DAT_UINT64 one = 99;
+    for (const int none : {-1, DCNT_EP_ALL_COUNTERS + 1}) {
+        EXPECT_TYPE(dat_ib_query_counters(pair.a.ep, none, &one, 0), DAT_INVALID_PARAMETER);
+        EXPECT_TYPE(dat_ib_print_counters(pair.a.ep, none, 0), DAT_INVALID_PARAMETER);
+    }
+    EXPECT_TYPE(dat_ib_query_counters(pair.a.ep, DCNT_EP_POST_SEND, nullptr, 0),
+                DAT_INVALID_PARAMETER);
+    EXPECT_TYPE(dat_ib_query_counters(pair.adapter.pz, 0, &one, 0), DAT_INVALID_PARAMETER);
+    EXPECT_TYPE(dat_ib_print_counters(pair.adapter.pz, 0, 0), DAT_INVALID_PARAMETER);
+    EXPECT_TYPE(dat_ib_query_counters(&one, 0, &one, 0), DAT_INVALID_HANDLE);
+    EXPECT_TYPE(dat_ib_print_counters(&one, 0, 0), DAT_INVALID_HANDLE);
+    EXPECT_TYPE(dat_ib_start_counter(pair.adapter.ia, DCNT_IA_CM), DAT_NOT_IMPLEMENTED);
+    EXPECT_TYPE(dat_ib_stop_counter(pair.adapter.ia, DCNT_IA_CM), DAT_NOT_IMPLEMENTED);
+    cr_assert_eq(one, 99u);
+}
+
+// Those that are not 0, a line each on standard output.
+Test(shim_extension, counters__are_printed) {
+    Pair pair;
+    EXPECT_OK(pair.b.receive(pair.memory.at(128, 8), 1));
+    std::FILE* const file = std::tmpfile();
+    cr_assert_not_null(file);
+    std::fflush(stdout);
+    const int before = dup(STDOUT_FILENO);
+    dup2(fileno(file), STDOUT_FILENO);
+    const DAT_RETURN of_ep = dat_ib_print_counters(pair.b.ep, DCNT_EP_ALL_COUNTERS, 0);
+    const DAT_RETURN of_ia = dat_ib_print_counters(pair.adapter.ia, DCNT_IA_ALL_COUNTERS, 0);
+    std::fflush(stdout);
+    dup2(before, STDOUT_FILENO);
+    close(before);
+    EXPECT_OK(of_ep);
+    EXPECT_OK(of_ia);
+    std::rewind(file);
+    char text[256] = {};
+    text[std::fread(text, 1, sizeof text - 1, file)] = 0;
+    std::fclose(file);
+    cr_assert_str_eq(text, "EP counter 6: 1\n");
+}
+
+// The attribute says so as well.
+Test(shim_extension, datagrams__are_refused) {
+    Pair pair;
+    DAT_LMR_TRIPLET local = pair.memory.at(0, 8);
+    DAT_IB_ADDR_HANDLE to{};
+    EXPECT_TYPE(
+        dat_ib_post_send_ud(pair.a.ep, 1, &local, &to, cookie_of(1), DAT_COMPLETION_DEFAULT_FLAG),
+        DAT_MODEL_NOT_SUPPORTED);
+    EXPECT_TYPE(dat_ib_ud_ah_free(pair.a.ep, &to), DAT_MODEL_NOT_SUPPORTED);
+    EXPECT_TYPE(dat_extension_op(pair.a.ep, DAT_IB_UD_CM_FREE_OP, cookie_of(1)),
+                DAT_MODEL_NOT_SUPPORTED);
+    DAT_EP_PARAM param;
+    EXPECT_OK(dat_ep_query(pair.a.ep, DAT_EP_FIELD_ALL, &param));
+    param.ep_attr.service_type = static_cast<DAT_SERVICE_TYPE>(DAT_IB_SERVICE_TYPE_UD);
+    DAT_EP_HANDLE ep;
+    EXPECT_TYPE(dat_ep_create(pair.adapter.ia, pair.adapter.pz, pair.a.recv, pair.a.request,
+                              pair.a.conn, &param.ep_attr, &ep),
+                DAT_MODEL_NOT_SUPPORTED);
+    DAT_IA_ATTR attr;
+    EXPECT_OK(dat_ia_query(pair.adapter.ia, nullptr, DAT_IA_FIELD_ALL, &attr, 0, nullptr));
+    const DAT_NAMED_ATTR* const first = attr.transport_attr;
+    const DAT_NAMED_ATTR* const end = first + attr.num_transport_attr;
+    const auto* const found = std::find_if(first, end, [](const DAT_NAMED_ATTR& one) {
+        return std::strcmp(one.name, DAT_IB_ATTR_UD) == 0;
+    });
+    cr_assert(found != end && std::strcmp(found->value, "FALSE") == 0);
 }
 
 // CNO-9

@@ -74,14 +74,14 @@ int counters_of(const Object& object) {
 }
 
 // Counting on the path of a post would cost more than it tells: what is known without it
-// is told, the rest is 0.
+// is told, the rest is 0. Both have 32 bits, and begin anew behind them; neither is reset.
 DAT_UINT64 counter(const Object& object, int which) {
     if (object.kind() == Kind::ep) {
         const Ep& ep = static_cast<const Ep&>(object);
         switch (which) {
-        case DCNT_EP_POST_SEND: // requests of every kind
+        case DCNT_EP_POST_SEND: // with RDMA, atomics and binds: they are in one ring
             return ep.posted_requests();
-        case DCNT_EP_POST_RECV:
+        case DCNT_EP_POST_RECV: // not those of a shared queue
             return ep.posted_receives();
         default:
             return 0;

@@ -37,7 +37,7 @@ std::span<DAT_NAMED_ATTR> named_attributes(const Abilities& can) {
             {DAT_IB_ATTR_CMP_AND_SWAP, word(can.atomics)},
             {DAT_IB_ATTR_IMMED_DATA, word(can.immediate)},
             {DAT_IB_ATTR_UD, "FALSE"},
-            {DAT_IB_ATTR_COUNTERS, "TRUE"},
+            {DAT_IB_ATTR_COUNTERS, "TRUE"}, // of which two are kept (extension.cpp)
             {"DAT_IB_TRANSPORT_MTU", mtu.c_str()},
             {"DAT_TRANSPORT", can.iwarp ? "IWARP" : "IB"},
         }};
