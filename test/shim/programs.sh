@@ -62,7 +62,7 @@ nm -D "$library/libdat2.so.2" | grep -qE '__(asan|tsan|ubsan)' &&
     skip 'these programs cannot load a library that is built with a sanitizer'
 # Nothing of libfabric is to matter.
 export LD_LIBRARY_PATH=$library FI_PROVIDER=none FI_PROVIDER_PATH=/nonexistent
-export DAT_OVERRIDE=/nonexistent
+export DAT_OVERRIDE=/dev/null
 
 use_namespaces() {
     local reason
@@ -191,6 +191,40 @@ throughput() { # flags...
     verdict "dapltest -T P $*" $?
 }
 
+# How many of each kind of object there can be; it is to stop at its own limit.
+limits() { # limit
+    run_client dapltest -T L -D "$adapter" -m "$1"
+    local text missing=
+    for text in 'IAs opened' 'PZs created' 'CNOs created' 'EVDs created' 'EPs created' \
+        'RSPs created' 'PSPs created' 'LMRs created'; do
+        grep -q "LimitTest: $text: $1\$" "$work/client" || missing+=" $text"
+    done
+    for text in 'recv buffers posted per EP: ' 'LMR of 0x[0-9a-f]* bytes OK'; do
+        grep -q "LimitTest: $text" "$work/client" || missing+=" $text"
+    done
+    [ -z "$missing" ]
+    verdict "dapltest -T L -m $1${missing:+, not:$missing}" $?
+}
+
+# Its function tests, so many of which pass; others it does not support itself.
+functions() { # function cases
+    run_client dapltest -T F -D "$adapter" -f "$1"
+    [ "$(grep -c 'Result: *PASS' "$work/client")" -eq "$2" ] && ! grep -q 'Result: *FAIL' "$work/client"
+    verdict "dapltest -T F -f $1" $?
+}
+
+# The tests of dapltest that need no server.
+dapltest_alone() { # limit
+    : >"$work/server"
+    limits "$1"
+    functions hwconn 4
+    functions endpoint 3
+    functions pz 3
+    functions mem 5
+    functions connmgt 2
+    functions queryinfo 17
+}
+
 # Each kind of test once, for an emulated guest.
 dapltest_some() {
     start_server dapltest -T S -D "$adapter"
@@ -203,6 +237,7 @@ dapltest_some() {
     transactions -V -t 2 -w 4 -i 10 client SR 8192 3 server SR 8192 3
     throughput -i 200 -p 16 -m b RW 4096
     throughput -i 200 -p 4 -m p RR 4096
+    throughput -i 200 -p 4 -m b RW 1024 4
     run_client dapltest -T Q -s $address -D "$adapter"
     end_server
     verdict 'dapltest -T Q' $?
@@ -227,6 +262,9 @@ dapltest_all() {
     throughput -i 500 -p 16 -m b RW 4096
     throughput -i 500 -p 1 -m p RW 4
     throughput -i 200 -p 4 -m b RR 4096
+    throughput -i 200 -p 4 -m b RW 1024 4
+    throughput -i 200 -p 4 -m p RW 1024 4
+    throughput -i 200 -p 4 -m b RR 1024 4
     run_client dapltest -T Q -s $address -D "$adapter"
     end_server
     verdict 'dapltest -T Q' $?
@@ -290,6 +328,18 @@ extensions() {
     pair_with 'IB extension test - immed/atomic test PASSED' 15828 dtestx
 }
 
+# Its counters (requests, receives), and that there are no datagrams.
+other_extensions() {
+    pair_with 'IB extension test - immed/atomic test PASSED' 15828 dtestx -p
+    both_say 'EP\[0\] Cntrs: 0 0 5 0 0 0 7 0 0'
+    verdict 'dtestx -p: five requests, seven receives' $?
+    start_server dtestx -P "$adapter" -s -u
+    : >"$work/client"
+    end_server
+    grep -q 'dat_ep_create returned DAT_MODEL_NOT_SUPPORTED' "$work/server"
+    verdict 'dtestx -u is told that there are no datagrams' $?
+}
+
 attributes() {
     run_client dtestx -P "$adapter" -q
     verdict 'dtestx -q' $?
@@ -319,7 +369,7 @@ extensions_as_said() { # TRUE|FALSE
 on_device() { # TRUE|FALSE group
     case $2 in
     dtest) dtest_flags '-b 4096 -B 20 -t' '-b 65536 -B 20 -c' '-b 4096 -B 20 -p' \
-        '-b 4096 -B 20 -u -t -d 1' '-b 1048576 -B 2' '-W -t -b 64 -B 50' ;;
+        '-b 4096 -B 20 -u -t -d 1' '-b 1048576 -B 2' '-W -t -b 64 -B 50' '-W -D -b 4096 -B 20' ;;
     others)
         # More than some 20 connections at once lose private data in siw.
         pair_with 'DAPL Connection Test Complete' 15828 dtestcm -c 20
@@ -328,7 +378,10 @@ on_device() { # TRUE|FALSE group
         srq_programs
         extensions_as_said "$1"
         ;;
-    dapltest) dapltest_some ;;
+    dapltest)
+        dapltest_some
+        dapltest_alone 20
+        ;;
     ends) ends ;;
     *) echo "what group is $2?" >&2; exit 2 ;;
     esac
@@ -358,9 +411,15 @@ if [ "$where" = host ] || [ "$where" = namespaces ]; then
     srq_programs
     dapltest_all
 fi
+if [ "$where" = namespaces ]; then
+    dtest_flags '-b 4096 -c' '-b 4096 -p' '-b 65536 -B 20 -w' '-W -D -b 4096 -B 20'
+fi
 if [ "$where" = host ]; then
     dtest_flags '-b 4096 -t' '-b 4096 -c' '-b 4096 -p' '-b 4096 -w' '-b 4096 -u -t' '-b 65536' \
-        '-b 4096 -B 100' '-b 4096 -d 2' '-b 1048576 -B 20'
+        '-b 4096 -B 100' '-b 4096 -d 2' '-b 1048576 -B 20' '-B 5' '-b 4096 -B 40 -S 4' \
+        '-W -b 64 -B 50' '-W -D -b 4096 -B 20' '-W -a -D -b 64 -B 5'
+    other_extensions
+    dapltest_alone 100
     pair_with 'DAPL Connection Test Complete' 15828 dtestcm -c 100 -w
     pair_with 'DAPL Connection Test Complete' 15828 dtestcm -c 100 -m -b 10
     attributes
