@@ -1,12 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #
-# All tests, from a bare Debian 12 as root: installs the packages, builds, and
-# runs everything; test/steps.sh holds what the steps do. Needs nothing but this
-# tree, changes nothing in it, and leaves nothing behind but the packages and the
+# The tests, from a bare Debian 12 as root: installs the packages, builds, and runs
+# them all but those below; test/steps.sh holds what the steps do. Needs nothing but
+# this tree, changes nothing in it, and leaves nothing behind but the packages and the
 # kernel of test/vm, in the user's cache folder.
 #
 #   bash test/run.sh
+#
+# Of the guest it runs the suites that test/vm/run.sh runs by default. Those that take
+# long run by name only: bash test/vm/run.sh verbs verbs_hosts programs clauses speed,
+# and with FABTESTS_BIN_DIR fabtests. So do the long fuzzing (test/fuzz/run.sh --long),
+# the long soak, and what test/bench measures.
 #
 # DAT_KEEP=1   keep the temporary folder with the builds and logs, and print it
 # TMPDIR=DIR   make it in DIR instead of /tmp

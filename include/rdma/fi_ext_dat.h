@@ -80,8 +80,9 @@
  *                                 fi_writedata
  *
  * Not offered: windows whose scope is one endpoint (dat_rmr_create_for_ep),
- * multipath, DAT_ASYNC_ERROR_EVD_OVERFLOW (queues grow instead) and
- * DAT_ASYNC_ERROR_IA_CATASTROPHIC (there is no device to fail).
+ * multipath, and DAT_ASYNC_ERROR_EVD_OVERFLOW (queues grow instead).
+ * DAT_ASYNC_ERROR_IA_CATASTROPHIC is FI_DAT_ASYNC_DEVICE_GONE; the software
+ * transport has no device to fail.
  */
 #ifndef FI_EXT_DAT_H
 #define FI_EXT_DAT_H
