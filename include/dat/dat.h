@@ -581,8 +581,21 @@ typedef struct dat_provider_info {
 
 /* ---- calls --------------------------------------------------------------------- */
 
-/* Interface adapter. Closing: IA-7, IA-8. Either mask may be 0, its pointer NULL then. */
+/*
+ * What <dat2/dat.h> says of all calls, and of each, holds for those of 1.2 too:
+ * blocking, threads, ownership, errors, clauses. Below is what 1.2 has otherwise. All
+ * lengths in segments, attributes and events have 64 bits, of which messages and RDMA
+ * use 32: more is DAT_INVALID_PARAMETER. Return codes have the values of dat_error.h,
+ * and all but DAT_SUCCESS the class bit.
+ *
+ * Not in 1.2: dat_ep_common_connect, dat_ep_post_send_with_invalidate,
+ * dat_ep_post_rdma_read_to_rmr, dat_rmr_create_for_ep, dat_csp_*, dat_cno_fd_create,
+ * dat_cno_trigger, dat_extension_op, dat_registry_providers_related.
+ */
 
+/* Interface adapter: what all other objects are made in (OBJ-2). */
+
+/* As in 2.0; /etc/dat/dat.conf is read before /etc/dat.conf (U-49). */
 extern DAT_RETURN DAT_API dat_ia_openv(IN const DAT_NAME_PTR name, IN DAT_COUNT async_evd_min_qlen,
                                        INOUT DAT_EVD_HANDLE* async_evd_handle,
                                        OUT DAT_IA_HANDLE* ia_handle, IN DAT_UINT32 dapl_major,
@@ -594,7 +607,7 @@ extern DAT_RETURN DAT_API dat_ia_query(IN DAT_IA_HANDLE ia_handle,
                                        OUT DAT_PROVIDER_ATTR* provider_attr);
 extern DAT_RETURN DAT_API dat_ia_close(IN DAT_IA_HANDLE ia_handle, IN DAT_CLOSE_FLAGS close_flags);
 
-/* Any object */
+/* Any object. */
 
 extern DAT_RETURN DAT_API dat_set_consumer_context(IN DAT_HANDLE dat_handle,
                                                    IN DAT_CONTEXT context);
@@ -603,7 +616,7 @@ extern DAT_RETURN DAT_API dat_get_consumer_context(IN DAT_HANDLE dat_handle,
 extern DAT_RETURN DAT_API dat_get_handle_type(IN DAT_HANDLE dat_handle,
                                               OUT DAT_HANDLE_TYPE* handle_type);
 
-/* Connection requests */
+/* Connection requests. */
 
 extern DAT_RETURN DAT_API dat_cr_query(IN DAT_CR_HANDLE cr_handle,
                                        IN DAT_CR_PARAM_MASK cr_param_mask,
@@ -611,20 +624,26 @@ extern DAT_RETURN DAT_API dat_cr_query(IN DAT_CR_HANDLE cr_handle,
 extern DAT_RETURN DAT_API dat_cr_accept(IN DAT_CR_HANDLE cr_handle, IN DAT_EP_HANDLE ep_handle,
                                         IN DAT_COUNT private_data_size,
                                         IN const DAT_PVOID private_data);
+
+/*
+ * As in 2.0, without private data: the peer is told PEER_REJECTED and no more (PD-4).
+ */
 extern DAT_RETURN DAT_API dat_cr_reject(IN DAT_CR_HANDLE cr_handle);
 extern DAT_RETURN DAT_API dat_cr_handoff(IN DAT_CR_HANDLE cr_handle, IN DAT_CONN_QUAL handoff);
 
-/* Event dispatchers; see udat.h for the others */
+/* Event dispatchers; see udat.h for the others. */
 
 extern DAT_RETURN DAT_API dat_evd_resize(IN DAT_EVD_HANDLE evd_handle, IN DAT_COUNT evd_min_qlen);
 extern DAT_RETURN DAT_API dat_evd_post_se(IN DAT_EVD_HANDLE evd_handle, IN const DAT_EVENT* event);
+
+/* As in 2.0; DAT_QUEUE_EMPTY has the class bit, as all errors have. */
 extern DAT_RETURN DAT_API dat_evd_dequeue(IN DAT_EVD_HANDLE evd_handle, OUT DAT_EVENT* event);
 extern DAT_RETURN DAT_API dat_evd_query(IN DAT_EVD_HANDLE evd_handle,
                                         IN DAT_EVD_PARAM_MASK evd_param_mask,
                                         OUT DAT_EVD_PARAM* evd_param);
 extern DAT_RETURN DAT_API dat_evd_free(IN DAT_EVD_HANDLE evd_handle);
 
-/* Endpoints */
+/* Endpoints. */
 
 extern DAT_RETURN DAT_API dat_ep_create(IN DAT_IA_HANDLE ia_handle, IN DAT_PZ_HANDLE pz_handle,
                                         IN DAT_EVD_HANDLE recv_evd_handle,
@@ -638,6 +657,11 @@ extern DAT_RETURN DAT_API dat_ep_query(IN DAT_EP_HANDLE ep_handle,
 extern DAT_RETURN DAT_API dat_ep_modify(IN DAT_EP_HANDLE ep_handle,
                                         IN DAT_EP_PARAM_MASK ep_param_mask,
                                         IN const DAT_EP_PARAM* ep_param);
+
+/*
+ * As in 2.0; a multipath connection that is asked for is DAT_MODEL_NOT_SUPPORTED
+ * (U-13).
+ */
 extern DAT_RETURN DAT_API dat_ep_connect(IN DAT_EP_HANDLE ep_handle,
                                          IN DAT_IA_ADDRESS_PTR ia_address,
                                          IN DAT_CONN_QUAL conn_qual, IN DAT_TIMEOUT timeout,
@@ -690,7 +714,7 @@ extern DAT_RETURN DAT_API dat_ep_set_watermark(IN DAT_EP_HANDLE ep_handle,
                                                IN DAT_COUNT soft_high_watermark,
                                                IN DAT_COUNT hard_high_watermark);
 
-/* Memory; see udat.h for dat_lmr_create */
+/* Memory and windows on it; see udat.h for dat_lmr_create. */
 
 extern DAT_RETURN DAT_API dat_lmr_free(IN DAT_LMR_HANDLE lmr_handle);
 extern DAT_RETURN DAT_API dat_lmr_sync_rdma_read(IN DAT_IA_HANDLE ia_handle,
@@ -704,6 +728,11 @@ extern DAT_RETURN DAT_API dat_rmr_create(IN DAT_PZ_HANDLE pz_handle,
 extern DAT_RETURN DAT_API dat_rmr_query(IN DAT_RMR_HANDLE rmr_handle,
                                         IN DAT_RMR_PARAM_MASK rmr_param_mask,
                                         OUT DAT_RMR_PARAM* rmr_param);
+
+/*
+ * As in 2.0, where the memory is what the triplet's lmr_context names, by virtual
+ * address. It names none: DAT_PRIVILEGES_VIOLATION.
+ */
 extern DAT_RETURN DAT_API dat_rmr_bind(IN DAT_RMR_HANDLE rmr_handle,
                                        IN const DAT_LMR_TRIPLET* lmr_triplet,
                                        IN DAT_MEM_PRIV_FLAGS mem_priv, IN DAT_EP_HANDLE ep_handle, IN DAT_RMR_COOKIE user_cookie,
@@ -711,7 +740,7 @@ extern DAT_RETURN DAT_API dat_rmr_bind(IN DAT_RMR_HANDLE rmr_handle,
                                        OUT DAT_RMR_CONTEXT* context);
 extern DAT_RETURN DAT_API dat_rmr_free(IN DAT_RMR_HANDLE rmr_handle);
 
-/* Service points */
+/* Service points. */
 
 extern DAT_RETURN DAT_API dat_psp_create(IN DAT_IA_HANDLE ia_handle, IN DAT_CONN_QUAL conn_qual,
                                          IN DAT_EVD_HANDLE evd_handle, IN DAT_PSP_FLAGS psp_flags,
@@ -725,6 +754,11 @@ extern DAT_RETURN DAT_API dat_psp_query(IN DAT_PSP_HANDLE psp_handle,
                                         IN DAT_PSP_PARAM_MASK psp_param_mask,
                                         OUT DAT_PSP_PARAM* psp_param);
 extern DAT_RETURN DAT_API dat_psp_free(IN DAT_PSP_HANDLE psp_handle);
+
+/*
+ * As in 2.0; the event of the request has no handle of the service point (SP-11,
+ * U-52).
+ */
 extern DAT_RETURN DAT_API dat_rsp_create(IN DAT_IA_HANDLE ia_handle, IN DAT_CONN_QUAL conn_qual,
                                          IN DAT_EP_HANDLE ep_handle, IN DAT_EVD_HANDLE evd_handle,
                                          OUT DAT_RSP_HANDLE* rsp_handle);
@@ -733,7 +767,7 @@ extern DAT_RETURN DAT_API dat_rsp_query(IN DAT_RSP_HANDLE rsp_handle,
                                         OUT DAT_RSP_PARAM* rsp_param);
 extern DAT_RETURN DAT_API dat_rsp_free(IN DAT_RSP_HANDLE rsp_handle);
 
-/* Protection zones */
+/* Protection zones. */
 
 extern DAT_RETURN DAT_API dat_pz_create(IN DAT_IA_HANDLE ia_handle, OUT DAT_PZ_HANDLE* pz_handle);
 extern DAT_RETURN DAT_API dat_pz_query(IN DAT_PZ_HANDLE pz_handle,
@@ -741,7 +775,7 @@ extern DAT_RETURN DAT_API dat_pz_query(IN DAT_PZ_HANDLE pz_handle,
                                        OUT DAT_PZ_PARAM* pz_param);
 extern DAT_RETURN DAT_API dat_pz_free(IN DAT_PZ_HANDLE pz_handle);
 
-/* Shared receive queues */
+/* Shared receive queues. */
 
 extern DAT_RETURN DAT_API dat_srq_create(IN DAT_IA_HANDLE ia_handle, IN DAT_PZ_HANDLE pz_handle,
                                          IN DAT_SRQ_ATTR* srq_attr, OUT DAT_SRQ_HANDLE* srq_handle);
@@ -756,7 +790,7 @@ extern DAT_RETURN DAT_API dat_srq_resize(IN DAT_SRQ_HANDLE srq_handle,
                                          IN DAT_COUNT srq_max_recv_dto);
 extern DAT_RETURN DAT_API dat_srq_set_lw(IN DAT_SRQ_HANDLE srq_handle, IN DAT_COUNT low_watermark);
 
-/* The registry (REG-5) */
+/* The registry. */
 
 extern DAT_RETURN DAT_API dat_registry_list_providers(IN DAT_COUNT max_to_return,
                                                       OUT DAT_COUNT* entries_returned,

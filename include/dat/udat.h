@@ -266,8 +266,14 @@ struct dat_provider_attr {
 
 /* ---- calls of user space ------------------------------------------------------- */
 
-/* Memory */
+/* Of these too all but what is said below is as in <dat2/udat.h>. */
 
+/* Memory. */
+
+/*
+ * As in 2.0, by virtual address alone. DAT_MEM_TYPE_SO_VIRTUAL is
+ * DAT_MEM_TYPE_VIRTUAL, and DAT_MEM_PRIV_RO_DISABLE_FLAG changes nothing (IA-4).
+ */
 extern DAT_RETURN DAT_API dat_lmr_create(IN DAT_IA_HANDLE ia_handle, IN DAT_MEM_TYPE mem_type,
                                          IN DAT_REGION_DESCRIPTION region_description,
                                          IN DAT_VLEN length, IN DAT_PZ_HANDLE pz_handle,
@@ -281,7 +287,7 @@ extern DAT_RETURN DAT_API dat_lmr_query(IN DAT_LMR_HANDLE lmr_handle,
                                         IN DAT_LMR_PARAM_MASK lmr_param_mask,
                                         OUT DAT_LMR_PARAM* lmr_param);
 
-/* Event dispatchers and consumer notification objects */
+/* Event dispatchers and consumer notification objects (CNO). */
 
 extern DAT_RETURN DAT_API dat_evd_create(IN DAT_IA_HANDLE ia_handle, IN DAT_COUNT evd_min_qlen,
                                          IN DAT_CNO_HANDLE cno_handle, IN DAT_EVD_FLAGS evd_flags,

@@ -663,85 +663,274 @@ typedef struct dat_provider_info {
 
 /* ---- calls --------------------------------------------------------------------- */
 
-/* Interface adapter. Closing: IA-7, IA-8. Either mask may be 0, its pointer NULL then. */
+/*
+ * Every call returns DAT_SUCCESS or a code of class, type and subtype: compare with
+ * DAT_GET_TYPE (GEN-1). A call that fails changes nothing (GEN-2), and what it would
+ * have put out is undefined. A bad or stale handle is DAT_INVALID_HANDLE, its subtype
+ * the kind of object or of event dispatcher that was wanted. A NULL pointer, a mask or
+ * flag with unknown bits, or a number out of range is DAT_INVALID_PARAMETER, its
+ * subtype the parameter, counted from 1. Where something cannot be made
+ * DAT_INSUFFICIENT_RESOURCES says what there is too little of. What is said below of
+ * errors is what a call has besides.
+ *
+ * Blocking: dat_evd_wait and dat_cno_wait wait for events. dat_ia_openv looks for the
+ * device of an adapter, some milliseconds, and asks a name server where dat.conf names
+ * a host. dat_ia_close waits for threads that wait, and up to a second for peers to
+ * take what was sent; dat_cno_free for an agent that is being called. No other call
+ * waits for the network or another program; what it sets in motion is told by an
+ * event.
+ *
+ * Threads (MT-1..MT-4): dat_ia_openv, dat_ia_query, dat_cr_query, dat_ep_get_status,
+ * dat_evd_dequeue, dat_evd_wait, dat_evd_enable, dat_evd_disable,
+ * dat_evd_set_unwaitable, dat_evd_clear_unwaitable, dat_cno_wait, dat_psp_query,
+ * dat_rsp_query, dat_pz_query, dat_registry_list_providers, dat_strerror and those
+ * that create an object may be called from any thread at any time. All others have to
+ * be serialized by the program among those on the same object; on different objects
+ * they may be made at once. No object may be freed while another call uses it.
+ *
+ * Ownership: an object belongs to the IA that it was made in, and goes with it at the
+ * latest. Arrays of segments and structures of attributes are read within the call and
+ * are the caller's again when it returns, private data as well. Memory that is posted
+ * belongs to the library until its completion was dequeued. Queries fill the whole
+ * structure, whatever the mask asks for (GEN-3); addresses and handles in it remain
+ * the library's.
+ */
 
+/* Interface adapter: what all other objects are made in (OBJ-2). */
+
+/*
+ * Opens the adapter `name`, of dat.conf or of an interface or device (IA-1, IA-6),
+ * without a prefix RO_AWARE_ (IA-4); dat_ia_open is it with the version of this
+ * header. `async_evd_handle` is in and out (IA-2): DAT_HANDLE_NULL has one made for at
+ * least so many events, which dat_ia_close takes with it; a handle is used, and
+ * remains the program's; DAT_EVD_ASYNC_EXISTS has none, and becomes
+ * DAT_EVD_OUT_OF_SCOPE. No such name, version or thread safety:
+ * DAT_PROVIDER_NOT_FOUND.
+ */
 extern DAT_RETURN DAT_API dat_ia_openv(IN const DAT_NAME_PTR name, IN DAT_COUNT async_evd_min_qlen,
                                        INOUT DAT_EVD_HANDLE* async_evd_handle,
                                        OUT DAT_IA_HANDLE* ia_handle, IN DAT_UINT32 dapl_major,
                                        IN DAT_UINT32 dapl_minor, IN DAT_BOOLEAN thread_safety);
+
+/*
+ * Tells what the adapter has and can (IA-12, GEN-3). A mask may be 0, its pointer NULL
+ * then; so may `async_evd_handle`. Addresses are valid until the IA is closed, named
+ * attributes always.
+ */
 extern DAT_RETURN DAT_API dat_ia_query(IN DAT_IA_HANDLE ia_handle,
                                        OUT DAT_EVD_HANDLE* async_evd_handle,
                                        IN DAT_IA_ATTR_MASK ia_attr_mask, OUT DAT_IA_ATTR* ia_attr,
                                        IN DAT_PROVIDER_ATTR_MASK provider_attr_mask,
                                        OUT DAT_PROVIDER_ATTR* provider_attr);
+
+/*
+ * Closes the adapter; the handle is dead then. Graceful: only where the program has
+ * freed all it made, else DAT_INVALID_STATE (IA-7). Abrupt: ends connections, frees
+ * everything, and releases waiters with DAT_ABORT (IA-8, IA-11). An asynchronous event
+ * dispatcher of the program's stays (IA-9). No call on anything of the IA may be made
+ * meanwhile but by those waiters.
+ */
 extern DAT_RETURN DAT_API dat_ia_close(IN DAT_IA_HANDLE ia_handle, IN DAT_CLOSE_FLAGS close_flags);
 
-/* Any object */
+/* Any object. */
 
+/*
+ * Replaces the program's own word on the object, of 8 bytes; it is neither looked at
+ * nor guarded (CTX-1, CTX-2).
+ */
 extern DAT_RETURN DAT_API dat_set_consumer_context(IN DAT_HANDLE dat_handle,
                                                    IN DAT_CONTEXT context);
+
+/* That word; 0 before the first one (CTX-3). */
 extern DAT_RETURN DAT_API dat_get_consumer_context(IN DAT_HANDLE dat_handle,
                                                    OUT DAT_CONTEXT* context);
+
+/* What kind of object it is (HND-1). */
 extern DAT_RETURN DAT_API dat_get_handle_type(IN DAT_HANDLE dat_handle,
                                               OUT DAT_HANDLE_TYPE* handle_type);
 
-/* Connection requests */
+/*
+ * Connection requests. They come with an event (CR-1), never expire (CR-9), and are
+ * gone with the first of dat_cr_accept, dat_cr_reject and dat_cr_handoff that succeeds
+ * (OBJ-3).
+ */
 
+/*
+ * Tells of the request: who asks, with what private data (CR-1, PD-5): exactly
+ * `private_data_size` bytes, behind which zeroes follow; they and the address may be
+ * read, the data changed in place, until the request is accepted, rejected or handed
+ * off. `local_ep_handle`: DAT_HANDLE_NULL where dat_cr_accept is to be given an
+ * endpoint.
+ */
 extern DAT_RETURN DAT_API dat_cr_query(IN DAT_CR_HANDLE cr_handle,
                                        IN DAT_CR_PARAM_MASK cr_param_mask,
                                        OUT DAT_CR_PARAM* cr_param);
+
+/*
+ * Answers with the endpoint, which has to be DAT_HANDLE_NULL where the request has
+ * one, else unconnected, with a zone and a connection event dispatcher (CR-2, CR-3;
+ * DAT_INVALID_STATE, DAT_INVALID_HANDLE). The handle of the request is dead then. What
+ * becomes of it is told later, once: ESTABLISHED or ACCEPT_COMPLETION_ERROR (CR-5,
+ * CR-6). `private_data_size` is in bytes, for the peer; more than the peer takes:
+ * DAT_INVALID_PARAMETER (CR-4).
+ */
 extern DAT_RETURN DAT_API dat_cr_accept(IN DAT_CR_HANDLE cr_handle, IN DAT_EP_HANDLE ep_handle,
                                         IN DAT_COUNT private_data_size,
                                         IN const DAT_PVOID private_data);
+
+/*
+ * Refuses; the peer is told PEER_REJECTED with that data, in bytes (CR-7, PD-4). The
+ * request is gone, and an endpoint that was made for it; a reserved one is UNCONNECTED
+ * again.
+ */
 extern DAT_RETURN DAT_API dat_cr_reject(IN DAT_CR_HANDLE cr_handle, IN DAT_COUNT private_data_size,
                                         IN const DAT_PVOID private_data);
+
+/*
+ * Gives the request to another service point of this IA, which tells of it anew (CR-8,
+ * U-31). The handle is dead then; endpoints as in dat_cr_reject. Nobody listens there:
+ * DAT_INVALID_PARAMETER.
+ */
 extern DAT_RETURN DAT_API dat_cr_handoff(IN DAT_CR_HANDLE cr_handle, IN DAT_CONN_QUAL handoff);
 
-/* Event dispatchers; see udat.h for the others */
+/*
+ * Event dispatchers; see udat.h for the others. Events of one stream keep their order
+ * (EVD-5).
+ */
 
+/*
+ * Changes its length: room for at least so many events; none is lost (EVD-32). More
+ * are queued: DAT_INVALID_STATE.
+ */
 extern DAT_RETURN DAT_API dat_evd_resize(IN DAT_EVD_HANDLE evd_handle, IN DAT_COUNT evd_min_qlen);
+
+/*
+ * Queues a software event: its number has to be DAT_SOFTWARE_EVENT, and of the rest
+ * the pointer is taken, which remains the program's (EVD-33). As many as the length
+ * are queued already: DAT_QUEUE_FULL.
+ */
 extern DAT_RETURN DAT_API dat_evd_post_se(IN DAT_EVD_HANDLE evd_handle, IN const DAT_EVENT* event);
+
+/*
+ * The next event, if any: never blocks (EVD-21, EVD-5, EVD-6). Nothing there:
+ * DAT_QUEUE_EMPTY, without the class bit, to be compared whole. A thread is in
+ * dat_evd_wait on it: DAT_INVALID_STATE (EVD-17).
+ */
 extern DAT_RETURN DAT_API dat_evd_dequeue(IN DAT_EVD_HANDLE evd_handle, OUT DAT_EVENT* event);
+
+/* Tells its length in events, streams, state and CNO (EVD-1, EVD-4). */
 extern DAT_RETURN DAT_API dat_evd_query(IN DAT_EVD_HANDLE evd_handle,
                                         IN DAT_EVD_PARAM_MASK evd_param_mask,
                                         OUT DAT_EVD_PARAM* evd_param);
+
+/*
+ * Frees the queue. With all events in it, and not what feeds it: that has to be freed,
+ * or changed, first, and nobody may wait, else DAT_INVALID_STATE (EVD-35, OBJ-4).
+ */
 extern DAT_RETURN DAT_API dat_evd_free(IN DAT_EVD_HANDLE evd_handle);
 
-/* Endpoints */
+/*
+ * Endpoints. Each has one thread at a time that posts (MT-2), while others dequeue. In
+ * DISCONNECTED a post is flushed at once (FLS-1). Requests (sends, RDMA, binds) need
+ * CONNECTED or DISCONNECTED (EP-23, EP-24), else DAT_INVALID_STATE with the state as
+ * subtype (EP-29).
+ *
+ * Of all posts: up to max_*_iov segments of registered memory of the endpoint's zone,
+ * each of 32 bits of length in bytes; those of length 0 are skipped (LMR-9).
+ * `user_cookie` comes back in the completion (DTO-7), of which there is one, unless
+ * DAT_COMPLETION_SUPPRESS_FLAG was given and it went well (DTO-8, DTO-21); which flags
+ * may be: DTO-26. Memory of another zone: DAT_PROTECTION_VIOLATION; unknown, or
+ * without the right: DAT_PRIVILEGES_VIOLATION (DTO-3). As many are outstanding, posted
+ * and not dequeued, as max_*_dtos: DAT_INSUFFICIENT_RESOURCES (DTO-5). What goes wrong
+ * later is the status of the completion (STS-0, STS-1), and ends the connection.
+ */
 
+/*
+ * Makes an endpoint in UNCONNECTED. Zone and event dispatchers may be DAT_HANDLE_NULL:
+ * without the latter what they would tell is lost (EPA-2, EP-73), and to connect it
+ * needs a zone and that for connections (U-12). Several endpoints and streams may
+ * share one, as far as their completion flags agree (EVD-3, EPA-11). `ep_attributes`:
+ * NULL for defaults, 128 requests and receives of as many segments as there can be
+ * (EPA-1); more than the adapter has: DAT_INVALID_PARAMETER (EPA-3, EPA-4, EPA-8).
+ */
 extern DAT_RETURN DAT_API dat_ep_create(IN DAT_IA_HANDLE ia_handle, IN DAT_PZ_HANDLE pz_handle,
                                         IN DAT_EVD_HANDLE recv_evd_handle,
                                         IN DAT_EVD_HANDLE request_evd_handle,
                                         IN DAT_EVD_HANDLE connect_evd_handle,
                                         IN const DAT_EP_ATTR* ep_attributes,
                                         OUT DAT_EP_HANDLE* ep_handle);
+
+/*
+ * Tells of the endpoint: state, addresses, parts and attributes; which are valid in
+ * which state: EPA-9. Addresses are the endpoint's, until the next query of it.
+ */
 extern DAT_RETURN DAT_API dat_ep_query(IN DAT_EP_HANDLE ep_handle,
                                        IN DAT_EP_PARAM_MASK ep_param_mask,
                                        OUT DAT_EP_PARAM* ep_param);
+
+/*
+ * Changes what the mask names, all of it or nothing. What may be changed in which
+ * state: EPA-5, EPA-6; else DAT_INVALID_STATE, or DAT_INVALID_PARAMETER for what never
+ * may.
+ */
 extern DAT_RETURN DAT_API dat_ep_modify(IN DAT_EP_HANDLE ep_handle,
                                         IN DAT_EP_PARAM_MASK ep_param_mask,
                                         IN const DAT_EP_PARAM* ep_param);
+
+/*
+ * Asks for a connection, from UNCONNECTED alone (EP-10). `timeout` in microseconds,
+ * not 0 (TMO-1); `private_data_size` in bytes, at most max_private_data_size (PD-1).
+ * Returns at once; exactly one event tells how it went (EP-30, EP-40..EP-46). The port
+ * of the qualifier is its low 16 bits, and not 0. Another family, multicast,
+ * broadcast: DAT_INVALID_ADDRESS (ADR-1). Any quality but best effort, and a required
+ * second path: DAT_MODEL_NOT_SUPPORTED (QOS-1, MP-1).
+ */
 extern DAT_RETURN DAT_API dat_ep_connect(IN DAT_EP_HANDLE ep_handle,
                                          IN DAT_IA_ADDRESS_PTR ia_address,
                                          IN DAT_CONN_QUAL conn_qual, IN DAT_TIMEOUT timeout,
                                          IN DAT_COUNT private_data_size,
                                          IN const DAT_PVOID private_data, IN DAT_QOS qos,
                                          IN DAT_CONNECT_FLAGS connect_flags);
+
+/*
+ * As dat_ep_connect, to where `ep_dup_handle` is connected, else DAT_INVALID_STATE
+ * (EP-11).
+ */
 extern DAT_RETURN DAT_API dat_ep_dup_connect(IN DAT_EP_HANDLE ep_handle,
                                              IN DAT_EP_HANDLE ep_dup_handle, IN DAT_TIMEOUT timeout,
                                              IN DAT_COUNT private_data_size,
                                              IN const DAT_PVOID private_data, IN DAT_QOS qos);
+
+/* As dat_ep_connect, to the address and port of `remote_addr` (V2-1). */
 extern DAT_RETURN DAT_API dat_ep_common_connect(IN DAT_EP_HANDLE ep_handle,
                                                 IN DAT_IA_ADDRESS_PTR remote_addr,
                                                 IN DAT_TIMEOUT timeout,
                                                 IN DAT_COUNT private_data_size,
                                                 IN const DAT_PVOID private_data);
+
+/*
+ * Ends a connection or an attempt (DISC-1..DISC-14). Graceful: requests that were
+ * posted are carried out first; abrupt: they are flushed. Returns before that;
+ * DISCONNECTED comes once, when it is over (DISC-10 says behind what). Ended already:
+ * DAT_SUCCESS, without an event; not begun: DAT_INVALID_STATE.
+ */
 extern DAT_RETURN DAT_API dat_ep_disconnect(IN DAT_EP_HANDLE ep_handle,
                                             IN DAT_CLOSE_FLAGS close_flags);
+
+/*
+ * Sends a message of the segments, 0 of them being one of no bytes (DTO-1, DTO-12).
+ * More segments or bytes than may be: DAT_INVALID_PARAMETER (DTO-2, DTO-4). A success
+ * says that the peer has placed it.
+ */
 extern DAT_RETURN DAT_API dat_ep_post_send(IN DAT_EP_HANDLE ep_handle, IN DAT_COUNT num_segments,
                                            IN DAT_LMR_TRIPLET* local_iov,
                                            IN DAT_DTO_COOKIE user_cookie,
                                            IN DAT_COMPLETION_FLAGS completion_flags);
+
+/*
+ * As dat_ep_post_send; where `invalidate_flag` is set the message also ends the peer's
+ * window of that context (V2-1).
+ */
 extern DAT_RETURN DAT_API dat_ep_post_send_with_invalidate(IN DAT_EP_HANDLE ep_handle,
                                                            IN DAT_COUNT num_segments,
                                                            IN DAT_LMR_TRIPLET* local_iov,
@@ -749,32 +938,78 @@ extern DAT_RETURN DAT_API dat_ep_post_send_with_invalidate(IN DAT_EP_HANDLE ep_h
                                                            IN DAT_COMPLETION_FLAGS completion_flags,
                                                            IN DAT_BOOLEAN invalidate_flag,
                                                            IN DAT_RMR_CONTEXT rmr_context);
+
+/*
+ * Posts memory for the next message, in any state (DTO-13, EP-25); of an endpoint with
+ * a shared receive queue DAT_INVALID_STATE (EP-26). Needs LOCAL_WRITE. A message that
+ * is longer ends the connection (DTO-9). Flags: UNSIGNALLED alone, if the endpoint has
+ * it (DTO-26).
+ */
 extern DAT_RETURN DAT_API dat_ep_post_recv(IN DAT_EP_HANDLE ep_handle, IN DAT_COUNT num_segments,
                                            IN DAT_LMR_TRIPLET* local_iov,
                                            IN DAT_DTO_COOKIE user_cookie,
                                            IN DAT_COMPLETION_FLAGS completion_flags);
+
+/*
+ * Reads the remote range into the segments, which need LOCAL_WRITE (DTO-16, RDR-2).
+ * They may be longer, and are filled from the first on; shorter: DAT_LENGTH_ERROR
+ * (DTO-4).
+ */
 extern DAT_RETURN DAT_API dat_ep_post_rdma_read(IN DAT_EP_HANDLE ep_handle,
                                                 IN DAT_COUNT num_segments,
                                                 IN DAT_LMR_TRIPLET* local_iov,
                                                 IN DAT_DTO_COOKIE user_cookie,
                                                 IN const DAT_RMR_TRIPLET* remote_iov,
                                                 IN DAT_COMPLETION_FLAGS completion_flags);
+
+/*
+ * As dat_ep_post_rdma_read, into the memory that a window of this IA is bound to, one
+ * segment of it (V2-1). No such window: DAT_PRIVILEGES_VIOLATION.
+ */
 extern DAT_RETURN DAT_API dat_ep_post_rdma_read_to_rmr(IN DAT_EP_HANDLE ep_handle,
                                                        IN const DAT_RMR_TRIPLET* local_iov,
                                                        IN DAT_DTO_COOKIE user_cookie,
                                                        IN const DAT_RMR_TRIPLET* remote_iov,
                                                        IN DAT_COMPLETION_FLAGS completion_flags);
+
+/*
+ * Writes the segments to the beginning of the remote range; it is shorter:
+ * DAT_LENGTH_ERROR (DTO-4). The peer is told nothing; what is behind it on the
+ * connection comes later (DTO-15).
+ */
 extern DAT_RETURN DAT_API dat_ep_post_rdma_write(IN DAT_EP_HANDLE ep_handle,
                                                  IN DAT_COUNT num_segments,
                                                  IN DAT_LMR_TRIPLET* local_iov,
                                                  IN DAT_DTO_COOKIE user_cookie,
                                                  IN const DAT_RMR_TRIPLET* remote_iov,
                                                  IN DAT_COMPLETION_FLAGS completion_flags);
+
+/*
+ * Tells, as a snapshot, the state, and whether receives and requests are all done
+ * (EPA-10). Each pointer may be NULL.
+ */
 extern DAT_RETURN DAT_API dat_ep_get_status(IN DAT_EP_HANDLE ep_handle, OUT DAT_EP_STATE* ep_state,
                                             OUT DAT_BOOLEAN* recv_idle,
                                             OUT DAT_BOOLEAN* request_idle);
+
+/*
+ * Ends a connection abruptly, frees the endpoint, and takes its events out of all
+ * event dispatchers (FREE-1..FREE-3). A service point or request has it:
+ * DAT_INVALID_STATE.
+ */
 extern DAT_RETURN DAT_API dat_ep_free(IN DAT_EP_HANDLE ep_handle);
+
+/*
+ * From DISCONNECTED to UNCONNECTED, to be connected anew; synchronous, and keeps
+ * events that are queued (RST-1..RST-4). UNCONNECTED: nothing to do; else
+ * DAT_INVALID_STATE.
+ */
 extern DAT_RETURN DAT_API dat_ep_reset(IN DAT_EP_HANDLE ep_handle);
+
+/*
+ * As dat_ep_create, with its receives from the shared queue, for as long as it lives
+ * (SRQ-2). Attributes may not be NULL; max_recv_iov is not looked at.
+ */
 extern DAT_RETURN DAT_API dat_ep_create_with_srq(IN DAT_IA_HANDLE ia_handle,
                                                  IN DAT_PZ_HANDLE pz_handle,
                                                  IN DAT_EVD_HANDLE recv_evd_handle,
@@ -783,91 +1018,222 @@ extern DAT_RETURN DAT_API dat_ep_create_with_srq(IN DAT_IA_HANDLE ia_handle,
                                                  IN DAT_SRQ_HANDLE srq_handle,
                                                  IN const DAT_EP_ATTR* ep_attributes,
                                                  OUT DAT_EP_HANDLE* ep_handle);
+
+/*
+ * How many buffers the endpoint has, and how many more its messages may take (SRQ-12).
+ * Either pointer may be NULL.
+ */
 extern DAT_RETURN DAT_API dat_ep_recv_query(IN DAT_EP_HANDLE ep_handle,
                                             OUT DAT_COUNT* nbufs_allocated,
                                             OUT DAT_COUNT* bufs_alloc_span);
+
+/*
+ * Sets two numbers of receive buffers: beyond the soft one an asynchronous event is
+ * raised, once for each call; beyond the hard one the connection is broken;
+ * DAT_WATERMARK_INFINITE is none (SRQ-11).
+ */
 extern DAT_RETURN DAT_API dat_ep_set_watermark(IN DAT_EP_HANDLE ep_handle,
                                                IN DAT_COUNT soft_high_watermark,
                                                IN DAT_COUNT hard_high_watermark);
 
-/* Memory; see udat.h for dat_lmr_create */
+/* Memory and windows on it; see udat.h for dat_lmr_create. */
 
+/*
+ * Frees the region: ends local and remote use, but not the memory, which is the
+ * program's (LMR-7). A window is bound to it: DAT_INVALID_STATE.
+ */
 extern DAT_RETURN DAT_API dat_lmr_free(IN DAT_LMR_HANDLE lmr_handle);
+
+/*
+ * Before peers read what was written here: has nothing to do but to check the segments
+ * (LMR-8).
+ */
 extern DAT_RETURN DAT_API dat_lmr_sync_rdma_read(IN DAT_IA_HANDLE ia_handle,
                                                  IN const DAT_LMR_TRIPLET* local_segments,
                                                  IN DAT_VLEN num_segments);
+
+/* After peers have written: as dat_lmr_sync_rdma_read. */
 extern DAT_RETURN DAT_API dat_lmr_sync_rdma_write(IN DAT_IA_HANDLE ia_handle,
                                                   IN const DAT_LMR_TRIPLET* local_segments,
                                                   IN DAT_VLEN num_segments);
+
+/*
+ * Makes a window of the zone, bound to nothing (RMR-1). max_rmrs is 0:
+ * DAT_MODEL_NOT_SUPPORTED.
+ */
 extern DAT_RETURN DAT_API dat_rmr_create(IN DAT_PZ_HANDLE pz_handle,
                                          OUT DAT_RMR_HANDLE* rmr_handle);
+
+/* Not offered: DAT_MODEL_NOT_SUPPORTED (rmr_scope_supported is the zone). */
 extern DAT_RETURN DAT_API dat_rmr_create_for_ep(IN DAT_PZ_HANDLE pz_handle,
                                                 OUT DAT_RMR_HANDLE* rmr_handle);
+
+/*
+ * Tells its zone, memory, rights and context; while nothing is bound the latter say
+ * nothing (RMR-1).
+ */
 extern DAT_RETURN DAT_API dat_rmr_query(IN DAT_RMR_HANDLE rmr_handle,
                                         IN DAT_RMR_PARAM_MASK rmr_param_mask,
                                         OUT DAT_RMR_PARAM* rmr_param);
+
+/*
+ * Posts a request that opens the window on the triplet's memory, in bytes, or with
+ * length 0 closes it (RMR-2..RMR-9). `context` is put out at once, and may be told to
+ * the peer when the completion is there; the one before is dead then. The same states
+ * as for a send. A zone that is not the endpoint's and the memory's:
+ * DAT_PROTECTION_VIOLATION; rights that the memory lacks: DAT_PRIVILEGES_VIOLATION
+ * (RMR-8).
+ */
 extern DAT_RETURN DAT_API dat_rmr_bind(IN DAT_RMR_HANDLE rmr_handle, IN DAT_LMR_HANDLE lmr_handle,
                                        IN const DAT_LMR_TRIPLET* lmr_triplet,
                                        IN DAT_MEM_PRIV_FLAGS mem_priv, IN DAT_VA_TYPE va_type,
                                        IN DAT_EP_HANDLE ep_handle, IN DAT_RMR_COOKIE user_cookie,
                                        IN DAT_COMPLETION_FLAGS completion_flags,
                                        OUT DAT_RMR_CONTEXT* context);
+
+/* Frees the window, bound or not: peers cannot use it any more (RMR-10). */
 extern DAT_RETURN DAT_API dat_rmr_free(IN DAT_RMR_HANDLE rmr_handle);
 
-/* Service points */
+/*
+ * Service points. All of them are local; requests arrive while an event dispatcher of
+ * them is read or waited for.
+ */
 
+/*
+ * Listens at a qualifier, whose low 16 bits are a TCP port, not 0; returns when it
+ * does (SP-1). Each request is an event of `evd_handle`, whose length is the backlog
+ * (SP-2, SP-3). Who makes the endpoint: SP-4. Listened at already:
+ * DAT_CONN_QUAL_IN_USE.
+ */
 extern DAT_RETURN DAT_API dat_psp_create(IN DAT_IA_HANDLE ia_handle, IN DAT_CONN_QUAL conn_qual,
                                          IN DAT_EVD_HANDLE evd_handle, IN DAT_PSP_FLAGS psp_flags,
                                          OUT DAT_PSP_HANDLE* psp_handle);
+
+/*
+ * As dat_psp_create, at a free qualifier, which is put out (SP-1). None is free:
+ * DAT_CONN_QUAL_UNAVAILABLE.
+ */
 extern DAT_RETURN DAT_API dat_psp_create_any(IN DAT_IA_HANDLE ia_handle,
                                              OUT DAT_CONN_QUAL* conn_qual,
                                              IN DAT_EVD_HANDLE evd_handle,
                                              IN DAT_PSP_FLAGS psp_flags,
                                              OUT DAT_PSP_HANDLE* psp_handle);
+
+/* Tells its qualifier, as given, event dispatcher and flag. */
 extern DAT_RETURN DAT_API dat_psp_query(IN DAT_PSP_HANDLE psp_handle,
                                         IN DAT_PSP_PARAM_MASK psp_param_mask,
                                         OUT DAT_PSP_PARAM* psp_param);
+
+/* Listens no more; requests that were told of stay (SP-6). */
 extern DAT_RETURN DAT_API dat_psp_free(IN DAT_PSP_HANDLE psp_handle);
+
+/*
+ * Listens for one request, for the endpoint, which is RESERVED then (SP-10, SP-11,
+ * EP-12). It is not UNCONNECTED: DAT_INVALID_STATE; DAT_HANDLE_NULL:
+ * DAT_MODEL_NOT_SUPPORTED (U-30).
+ */
 extern DAT_RETURN DAT_API dat_rsp_create(IN DAT_IA_HANDLE ia_handle, IN DAT_CONN_QUAL conn_qual,
                                          IN DAT_EP_HANDLE ep_handle, IN DAT_EVD_HANDLE evd_handle,
                                          OUT DAT_RSP_HANDLE* rsp_handle);
+
+/* Tells its qualifier, event dispatcher and endpoint. */
 extern DAT_RETURN DAT_API dat_rsp_query(IN DAT_RSP_HANDLE rsp_handle,
                                         IN DAT_RSP_PARAM_MASK rsp_param_mask,
                                         OUT DAT_RSP_PARAM* rsp_param);
+
+/*
+ * Frees it. Before the request: the endpoint is UNCONNECTED again (SP-12); afterwards
+ * the handle alone goes (U-52).
+ */
 extern DAT_RETURN DAT_API dat_rsp_free(IN DAT_RSP_HANDLE rsp_handle);
+
+/*
+ * Listens at an address and port of this adapter, port 0 being any (V2-1). Not a TCP
+ * communicator of the adapter's family: DAT_COMM_NOT_SUPPORTED; listened at already:
+ * DAT_PORT_IN_USE.
+ */
 extern DAT_RETURN DAT_API dat_csp_create(IN DAT_IA_HANDLE ia_handle, IN DAT_COMM* comm,
                                          IN DAT_IA_ADDRESS_PTR addr, IN DAT_EVD_HANDLE evd_handle,
                                          OUT DAT_CSP_HANDLE* csp_handle);
+
+/*
+ * Tells its communicator, address with port, and event dispatcher; they are the
+ * service point's.
+ */
 extern DAT_RETURN DAT_API dat_csp_query(IN DAT_CSP_HANDLE csp_handle,
                                         IN DAT_CSP_PARAM_MASK csp_param_mask,
                                         OUT DAT_CSP_PARAM* csp_param);
+
+/* Listens no more, as dat_psp_free. */
 extern DAT_RETURN DAT_API dat_csp_free(IN DAT_CSP_HANDLE csp_handle);
 
-/* Protection zones */
+/* Protection zones. */
 
+/*
+ * Makes a protection zone: memory and endpoints of one zone may be used with each
+ * other (PZ-1).
+ */
 extern DAT_RETURN DAT_API dat_pz_create(IN DAT_IA_HANDLE ia_handle, OUT DAT_PZ_HANDLE* pz_handle);
+
+/* Tells the IA that it is of. */
 extern DAT_RETURN DAT_API dat_pz_query(IN DAT_PZ_HANDLE pz_handle,
                                        IN DAT_PZ_PARAM_MASK pz_param_mask,
                                        OUT DAT_PZ_PARAM* pz_param);
+
+/* Frees the zone. Something is in it: DAT_INVALID_STATE (OBJ-4). */
 extern DAT_RETURN DAT_API dat_pz_free(IN DAT_PZ_HANDLE pz_handle);
 
-/* Shared receive queues */
+/* Shared receive queues. */
 
+/*
+ * Makes a queue of receives for many endpoints: so many, of so many segments;
+ * low_watermark has to be DAT_SRQ_LW_DEFAULT (SRQ-1). Where the adapter has none:
+ * DAT_MODEL_NOT_SUPPORTED.
+ */
 extern DAT_RETURN DAT_API dat_srq_create(IN DAT_IA_HANDLE ia_handle, IN DAT_PZ_HANDLE pz_handle,
                                          IN DAT_SRQ_ATTR* srq_attr, OUT DAT_SRQ_HANDLE* srq_handle);
+
+/*
+ * Frees the queue with the receives in it. An endpoint has it: DAT_INVALID_STATE
+ * (SRQ-10).
+ */
 extern DAT_RETURN DAT_API dat_srq_free(IN DAT_SRQ_HANDLE srq_handle);
+
+/*
+ * Posts a receive: memory of the queue's zone for a message to any of its endpoints;
+ * which of them is in the event (SRQ-3..SRQ-5). As many are outstanding as may be:
+ * DAT_INSUFFICIENT_RESOURCES (SRQ-7).
+ */
 extern DAT_RETURN DAT_API dat_srq_post_recv(IN DAT_SRQ_HANDLE srq_handle, IN DAT_COUNT num_segments,
                                             IN DAT_LMR_TRIPLET* local_iov,
                                             IN DAT_DTO_COOKIE user_cookie);
+
+/* Tells its attributes, and how many receives are in it, and not dequeued (SRQ-6). */
 extern DAT_RETURN DAT_API dat_srq_query(IN DAT_SRQ_HANDLE srq_handle,
                                         IN DAT_SRQ_PARAM_MASK srq_param_mask,
                                         OUT DAT_SRQ_PARAM* srq_param);
+
+/*
+ * Asks for room for so many receives. It neither shrinks nor grows: less than before,
+ * or the same, is granted, if not less than what is outstanding or the watermark, else
+ * DAT_INVALID_STATE; more: DAT_INSUFFICIENT_RESOURCES (SRQ-9).
+ */
 extern DAT_RETURN DAT_API dat_srq_resize(IN DAT_SRQ_HANDLE srq_handle,
                                          IN DAT_COUNT srq_max_recv_dto);
+
+/*
+ * Arms one asynchronous event for when fewer receives are in it than so many; at once,
+ * if that is so (SRQ-8). 0: none.
+ */
 extern DAT_RETURN DAT_API dat_srq_set_lw(IN DAT_SRQ_HANDLE srq_handle, IN DAT_COUNT low_watermark);
 
-/* The registry (REG-5) */
+/* The registry. */
 
+/*
+ * The names that can be opened, those of dat.conf first: fills the structures that the
+ * array of `max_to_return` pointers points to, which are the program's. Too few of
+ * them: DAT_INVALID_PARAMETER, and `entries_returned` says how many there are (REG-5).
+ */
 extern DAT_RETURN DAT_API dat_registry_list_providers(IN DAT_COUNT max_to_return,
                                                       OUT DAT_COUNT* entries_returned,
                                                       OUT DAT_PROVIDER_INFO* dat_provider_list[]);
@@ -879,6 +1245,11 @@ extern DAT_RETURN DAT_API dat_registry_list_providers(IN DAT_COUNT max_to_return
 #define DAT_IB_EXTENSION 1
 #define DAT_IW_EXTENSION 2
 typedef int DAT_EXTENDED_OP;
+/*
+ * What the macros of dat_ib_extensions.h call: requests as the posts above, queries of
+ * counters and adapters (V2-1). What the adapter or the peer has not:
+ * DAT_MODEL_NOT_SUPPORTED; no such operation: DAT_NOT_IMPLEMENTED.
+ */
 extern DAT_RETURN DAT_API dat_extension_op(IN DAT_HANDLE handle, IN DAT_EXTENDED_OP operation,
                                            IN ...);
 #endif

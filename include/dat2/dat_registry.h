@@ -15,9 +15,18 @@
 extern "C" {
 #endif
 
-/* For providers: enters a name into the registry, and takes it out (REG-4). */
+/*
+ * For providers: enters a name into the registry, and takes it out (REG-4). From any
+ * thread.
+ */
+/*
+ * Both structures are the caller's; `provider` has to stay. The name is there:
+ * DAT_PROVIDER_ALREADY_REGISTERED. It is listed, and cannot be opened.
+ */
 extern DAT_RETURN DAT_API dat_registry_add_provider(IN const DAT_PROVIDER* provider,
                                                     IN const DAT_PROVIDER_INFO* provider_info);
+
+/* Not there with that `provider`: DAT_INVALID_PARAMETER. */
 extern DAT_RETURN DAT_API dat_registry_remove_provider(IN const DAT_PROVIDER* provider,
                                                        IN const DAT_PROVIDER_INFO* provider_info);
 
@@ -38,6 +47,10 @@ typedef enum dat_ha_relationship {
     DAT_HA_EXTENSION_BASE = 4
 } DAT_HA_RELATIONSHIP;
 
+/*
+ * Whether both names are of one device; looks for it as dat_ia_openv does. Either
+ * cannot be opened: DAT_PROVIDER_NOT_FOUND.
+ */
 extern DAT_RETURN DAT_API dat_registry_providers_related(IN const DAT_NAME_PTR ia_name_a,
                                                          IN const DAT_NAME_PTR ia_name_b,
                                                          OUT DAT_HA_RELATIONSHIP* answer);

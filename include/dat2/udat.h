@@ -292,8 +292,18 @@ struct dat_provider_attr {
 
 /* ---- calls of user space ------------------------------------------------------- */
 
-/* Memory */
+/* What dat.h says of all calls holds for these. */
 
+/* Memory. */
+
+/*
+ * Makes memory usable (LMR-1..LMR-6): `length` bytes at an address, mapped shared for
+ * DAT_MEM_TYPE_SHARED_VIRTUAL (else DAT_INVALID_STATE), or that of another LMR, whose
+ * length counts. It remains the program's, mapped until dat_lmr_free; what is
+ * registered is exactly what was asked for. rmr_context is 0 without a remote right.
+ * Each OUT pointer but lmr_handle may be NULL. Length 0: DAT_INVALID_PARAMETER (U-55);
+ * zero based where zb_supported is DAT_FALSE: DAT_MODEL_NOT_SUPPORTED.
+ */
 extern DAT_RETURN DAT_API dat_lmr_create(IN DAT_IA_HANDLE ia_handle, IN DAT_MEM_TYPE mem_type,
                                          IN DAT_REGION_DESCRIPTION region_description,
                                          IN DAT_VLEN length, IN DAT_PZ_HANDLE pz_handle,
@@ -303,37 +313,105 @@ extern DAT_RETURN DAT_API dat_lmr_create(IN DAT_IA_HANDLE ia_handle, IN DAT_MEM_
                                          OUT DAT_RMR_CONTEXT* rmr_context,
                                          OUT DAT_VLEN* registered_length,
                                          OUT DAT_VADDR* registered_address);
+
+/* Tells what it was made with, and its contexts. */
 extern DAT_RETURN DAT_API dat_lmr_query(IN DAT_LMR_HANDLE lmr_handle,
                                         IN DAT_LMR_PARAM_MASK lmr_param_mask,
                                         OUT DAT_LMR_PARAM* lmr_param);
 
-/* Event dispatchers and consumer notification objects */
+/*
+ * Event dispatchers and consumer notification objects (CNO). While a thread is in
+ * dat_evd_wait the CNO of that event dispatcher is not triggered (EVD-18).
+ */
 
+/*
+ * Makes a queue of at least so many events, from 1 to max_evd_qlen, of the streams
+ * that the flags name, and of a CNO or DAT_HANDLE_NULL; enabled and waitable (EVD-1,
+ * EVD-2, EVD-4). It grows rather than overflow (U-16), but for connection requests, of
+ * which there is room for 128 at least (SP-3).
+ */
 extern DAT_RETURN DAT_API dat_evd_create(IN DAT_IA_HANDLE ia_handle, IN DAT_COUNT evd_min_qlen,
                                          IN DAT_CNO_HANDLE cno_handle, IN DAT_EVD_FLAGS evd_flags,
                                          OUT DAT_EVD_HANDLE* evd_handle);
+
+/* From now on it triggers that CNO, or with DAT_HANDLE_NULL none (EVD-31). */
 extern DAT_RETURN DAT_API dat_evd_modify_cno(IN DAT_EVD_HANDLE evd_handle,
                                              IN DAT_CNO_HANDLE cno_handle);
+
+/*
+ * Makes what many event dispatchers trigger; with an agent, which a thread of the
+ * library calls once, at the next trigger, or DAT_OS_WAIT_PROXY_AGENT_NULL (CNO-1,
+ * CNO-6, U-18).
+ */
 extern DAT_RETURN DAT_API dat_cno_create(IN DAT_IA_HANDLE ia_handle,
                                          IN DAT_OS_WAIT_PROXY_AGENT agent,
                                          OUT DAT_CNO_HANDLE* cno_handle);
+
+/*
+ * Replaces the agent, or takes it away; it is called once again (U-18). May be called
+ * by it.
+ */
 extern DAT_RETURN DAT_API dat_cno_modify_agent(IN DAT_CNO_HANDLE cno_handle,
                                                IN DAT_OS_WAIT_PROXY_AGENT agent);
+
+/* Tells its agent or descriptor (CNO-9). */
 extern DAT_RETURN DAT_API dat_cno_query(IN DAT_CNO_HANDLE cno_handle,
                                         IN DAT_CNO_PARAM_MASK cno_param_mask,
                                         OUT DAT_CNO_PARAM* cno_param);
+
+/*
+ * Frees it. An event dispatcher has it, or somebody waits: DAT_INVALID_STATE (CNO-8).
+ */
 extern DAT_RETURN DAT_API dat_cno_free(IN DAT_CNO_HANDLE cno_handle);
+
+/*
+ * Waits up to `timeout` microseconds until an enabled event dispatcher of it has an
+ * event that notifies, and names it: a hint, look into all (CNO-2..CNO-7). None came:
+ * DAT_QUEUE_EMPTY and DAT_HANDLE_NULL; the IA is being closed: DAT_ABORT; a signal:
+ * DAT_INTERRUPTED_CALL.
+ */
 extern DAT_RETURN DAT_API dat_cno_wait(IN DAT_CNO_HANDLE cno_handle, IN DAT_TIMEOUT timeout,
                                        OUT DAT_EVD_HANDLE* evd_handle);
+
+/* From now on its events trigger its CNO, those that are there as well (EVD-30). */
 extern DAT_RETURN DAT_API dat_evd_enable(IN DAT_EVD_HANDLE evd_handle);
+
+/*
+ * Waits up to `timeout` microseconds, 0 being a look, until `threshold` events are
+ * there, and takes the first; `n_more_events` says how many are left (EVD-10..EVD-16).
+ * Not so many: DAT_TIMEOUT_EXPIRED, and nothing is taken. A second waiter, an event
+ * dispatcher that is unwaitable, or more than 1 where completions do not all notify:
+ * DAT_INVALID_STATE (EVD-12, EVD-17, EVD-19); also DAT_ABORT and DAT_INTERRUPTED_CALL
+ * (EVD-20).
+ */
 extern DAT_RETURN DAT_API dat_evd_wait(IN DAT_EVD_HANDLE evd_handle, IN DAT_TIMEOUT timeout,
                                        IN DAT_COUNT threshold, OUT DAT_EVENT* event,
                                        OUT DAT_COUNT* n_more_events);
+
+/*
+ * From now on its events trigger its CNO no more; who waits for it directly does not
+ * notice (EVD-30, EVD-18).
+ */
 extern DAT_RETURN DAT_API dat_evd_disable(IN DAT_EVD_HANDLE evd_handle);
+
+/* From now on dat_evd_wait is refused, and who is in it leaves (EVD-19). */
 extern DAT_RETURN DAT_API dat_evd_set_unwaitable(IN DAT_EVD_HANDLE evd_handle);
+
+/* It may be waited for again (EVD-19). */
 extern DAT_RETURN DAT_API dat_evd_clear_unwaitable(IN DAT_EVD_HANDLE evd_handle);
+
+/*
+ * Makes a CNO with a descriptor for poll(2) and the like, readable while one of its
+ * event dispatchers may have something (CNO-9). It goes with the CNO: the program
+ * neither closes nor reads it.
+ */
 extern DAT_RETURN DAT_API dat_cno_fd_create(IN DAT_IA_HANDLE ia_handle, OUT DAT_FD* file_descriptor,
                                             OUT DAT_CNO_HANDLE* cno_handle);
+
+/*
+ * Of such a CNO, or any: which event dispatcher has something, without waiting; none:
+ * DAT_QUEUE_EMPTY and DAT_HANDLE_NULL.
+ */
 extern DAT_RETURN DAT_API dat_cno_trigger(IN DAT_CNO_HANDLE cno_handle,
                                           OUT DAT_EVD_HANDLE* evd_handle);
 
