@@ -920,7 +920,7 @@ extern DAT_RETURN DAT_API dat_ep_disconnect(IN DAT_EP_HANDLE ep_handle,
 /*
  * Sends a message of the segments, 0 of them being one of no bytes (DTO-1, DTO-12).
  * More segments or bytes than may be: DAT_INVALID_PARAMETER (DTO-2, DTO-4). A success
- * says that the peer has placed it.
+ * says that the peer has placed it; on an iWARP device, that it was sent (U-61).
  */
 extern DAT_RETURN DAT_API dat_ep_post_send(IN DAT_EP_HANDLE ep_handle, IN DAT_COUNT num_segments,
                                            IN DAT_LMR_TRIPLET* local_iov,
@@ -1008,7 +1008,9 @@ extern DAT_RETURN DAT_API dat_ep_reset(IN DAT_EP_HANDLE ep_handle);
 
 /*
  * As dat_ep_create, with its receives from the shared queue, for as long as it lives
- * (SRQ-2). Attributes may not be NULL; max_recv_iov is not looked at.
+ * (SRQ-2). Its zone is the queue's, else DAT_INVALID_PARAMETER, unless
+ * srq_ep_pz_difference_supported. Attributes may not be NULL; max_recv_iov is not
+ * looked at.
  */
 extern DAT_RETURN DAT_API dat_ep_create_with_srq(IN DAT_IA_HANDLE ia_handle,
                                                  IN DAT_PZ_HANDLE pz_handle,
