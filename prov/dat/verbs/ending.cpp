@@ -78,6 +78,26 @@ DtoStatus status_of(const ibv_wc& wc) {
     }
 }
 
+// siw gives back so what it has sent, where the peer, who may have all of it, closes before siw has
+// looked at it again; and what cannot be sent any more.
+bool Link::ended_by_stream(const ibv_wc& wc) const {
+    return domain_.device().siw && !is_receive(wc.wr_id) && wc.status == IBV_WC_LOC_QP_OP_ERR;
+}
+
+// The first request that the device gives back: those before it are done, and it is not, nor are
+// those behind it. siw gives back a message or write as it goes out, also where a read before it
+// has not been answered; what it flushes, in order.
+void Link::gave_back(const ibv_wc& wc) {
+    if (std::exchange(given_back_, true)) {
+        return;
+    }
+    const std::uint64_t seq = seq_of(wc.wr_id);
+    const bool late =
+        ended_by_stream(wc) || (domain_.device().siw && wc.status != IBV_WC_WR_FLUSH_ERR &&
+                                endpoint_.request(seq).op != soft::OpCode::read);
+    finish_below(seq, late ? Reads::unanswered : Reads::answered);
+}
+
 // False: the connection is over.
 bool Link::failed(const ibv_wc& wc) {
     DtoStatus status = status_of(wc);
@@ -85,10 +105,14 @@ bool Link::failed(const ibv_wc& wc) {
         (wc.status == IBV_WC_REM_INV_REQ_ERR || wc.status == IBV_WC_LOC_QP_OP_ERR)) {
         status = DtoStatus::local_length; // rxe's words for it: the message did not fit
     }
-    if (status == DtoStatus::flushed) {
+    if (status == DtoStatus::flushed || ended_by_stream(wc)) {
         // The queue pair has failed, or is being closed; why, others say: the work request
         // that failed first, or the connection manager.
-        if (shared_ && is_receive(wc.wr_id)) {
+        if (!is_receive(wc.wr_id)) {
+            if (wc.wr_id != kMarker && wc.wr_id != kReady) {
+                gave_back(wc);
+            }
+        } else if (shared_) {
             receive_of(wc); // part of a message is in it
         }
         if (!failing_) {
@@ -112,8 +136,7 @@ bool Link::failed(const ibv_wc& wc) {
         return false;
     }
     const std::uint64_t seq = seq_of(wc.wr_id);
-    const bool late = domain_.device().siw && endpoint_.request(seq).op != soft::OpCode::read;
-    finish_below(seq, late ? Reads::unanswered : Reads::answered);
+    gave_back(wc);
     loans_.end(wc.wr_id);
     const Reason reason =
         status == DtoStatus::receiver_not_ready ? Reason::rnr_timeout : Reason::dto_error;
@@ -216,7 +239,6 @@ void Link::post_marker() {
 // each request that had not completed gives a completion, also one that asked for none:
 // those before the first of them are done.
 void Link::harvest() {
-    bool flushed = false;
     while (stirs()) {
         while (next_ != end_) {
             const ibv_wc& wc = *next_++;
@@ -226,16 +248,15 @@ void Link::harvest() {
             if (wc.status == IBV_WC_SUCCESS) {
                 if (is_receive(wc.wr_id)) {
                     received(wc);
-                } else if (!flushed) {
+                } else if (!given_back_) {
                     succeeded(seq_of(wc.wr_id));
                 }
             } else if (is_receive(wc.wr_id)) {
                 if (shared_) { // part of a message is in it
                     receive_of(wc);
                 }
-            } else if (!flushed) {
-                flushed = true;
-                finish_below(seq_of(wc.wr_id), Reads::answered);
+            } else {
+                gave_back(wc);
             }
         }
     }

@@ -143,6 +143,8 @@ class Link final : public soft::MemoryLink, public CmSink, private soft::Timer {
     void received(const ibv_wc& wc);
     bool invalidated(const ibv_wc& wc) const;
     bool failed(const ibv_wc& wc);
+    bool ended_by_stream(const ibv_wc& wc) const;
+    void gave_back(const ibv_wc& wc);
     void finish_first();
     // What is known of the reads among some requests.
     enum class Reads : std::uint8_t { answered, unanswered };
@@ -210,9 +212,10 @@ class Link final : public soft::MemoryLink, public CmSink, private soft::Timer {
     bool started_ = false;
     bool over_ = false;
     bool draining_ = false;
-    bool marked_ = false;    // a marker is on its way
-    bool confirmed_ = false; // and has come back, behind everything
-    bool failing_ = false;   // flushed completions were seen
+    bool marked_ = false;     // a marker is on its way
+    bool confirmed_ = false;  // and has come back, behind everything
+    bool failing_ = false;    // flushed completions were seen
+    bool given_back_ = false; // and a request among them
     bool unanswered_ = false;
 };
 
