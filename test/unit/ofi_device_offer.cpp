@@ -98,12 +98,41 @@ Test(ofi_device_offer, private_data__is_what_the_connection_manager_carries) {
 Test(ofi_device_offer, capability_that_the_device_lacks__is_not_offered) {
     cr_assert_not(refusal(iwarp(), [](fi_info& h) { h.caps = FI_ATOMIC; }).empty());
     cr_assert_not(refusal(iwarp(), [](fi_info& h) { h.domain_attr->cq_data_size = 4; }).empty());
-    cr_assert(refusal(roce(), [](fi_info& h) { h.domain_attr->cq_data_size = 4; }).empty());
+    cr_assert(refusal(roce(), [](fi_info& h) {
+                  h.mode = FI_RX_CQ_DATA;
+                  h.domain_attr->cq_data_size = 4;
+              }).empty());
+    cr_assert_not(refusal(roce(), [](fi_info& h) { h.domain_attr->cq_data_size = 4; }).empty());
     for (const auto& device : {roce(), iwarp()}) {
         cr_assert_not(refusal(device, [](fi_info& h) { h.caps = FI_MULTI_RECV; }).empty());
         cr_assert_not(refusal(device, [](fi_info& h) {
                           h.tx_attr->op_flags = FI_DELIVERY_COMPLETE;
                       }).empty());
+    }
+}
+
+// What was offered can be asked for: programs take it as hints for the other side.
+Test(ofi_device_offer, an_offer__is_met_by_the_device_that_made_it) {
+    for (const auto& device : {roce(), iwarp()}) {
+        const Offering o = offering_of(device);
+        for (const std::uint64_t caps : {0ULL, FI_MSG | FI_RMA, 0ULL | FI_MSG}) {
+            for (const std::uint64_t mode : {0ULL, FI_RX_CQ_DATA}) {
+                const Info hints(fi_allocinfo());
+                hints->caps = caps;
+                hints->mode = mode;
+                hints->domain_attr->mr_mode = kModes;
+                const Info offered = make_offer(hints.get(), kApi, o);
+                Refusal why;
+                cr_assert(agrees(*offered, kApi, o, why), "caps %#llx, mode %#llx: %s",
+                          static_cast<unsigned long long>(caps),
+                          static_cast<unsigned long long>(mode), why.what);
+                cr_assert_eq(offered->mode & ~mode, 0);
+            }
+        }
+        const Info of_nothing = make_offer(nullptr, kApi, o);
+        Refusal why;
+        cr_assert(agrees(*of_nothing, kApi, o, why), "without hints: %s", why.what);
+        cr_assert_eq(of_nothing->domain_attr->cq_data_size, o.data_size);
     }
 }
 

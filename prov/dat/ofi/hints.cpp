@@ -349,7 +349,21 @@ Offering offering_of(const verbs::Device& device) {
     return o;
 }
 
+// U-62: of a program that does not say so no write takes a receive.
+static bool expects_data(const fi_info& hints, const Offering& o) {
+    return !o.data_takes_receive || (hints.mode & FI_RX_CQ_DATA) != 0;
+}
+
 bool agrees(const fi_info& hints, std::uint32_t version, const Offering& o, Refusal& why) {
+    const bool data = hints.domain_attr && hints.domain_attr->cq_data_size > 0;
+    const bool rma = hints.caps == 0 || (hints.caps & FI_RMA) != 0;
+    if (data && rma && !expects_data(hints, o)) {
+        std::snprintf(why.what, sizeof why.what,
+                      "mode = 0x%llx: a device needs FI_RX_CQ_DATA for FI_RMA with "
+                      "domain_attr->cq_data_size",
+                      static_cast<unsigned long long>(hints.mode));
+        return false;
+    }
     Comparison c(why);
     // The type first: it is what most programs look for elsewhere.
     if (hints.ep_attr && !check_endpoint(*hints.ep_attr, hints.caps, o, c)) {
@@ -377,7 +391,11 @@ Info make_offer(const fi_info* hints, std::uint32_t version, const Offering& o) 
     fill_rx(*info->rx_attr, hints ? hints->rx_attr : nullptr, info->caps, o);
     fill_endpoint(*info->ep_attr, hints ? hints->ep_attr : nullptr, o);
     fill_domain(*info->domain_attr, hints ? hints->domain_attr : nullptr, info->caps, version, o);
-    if (o.data_takes_receive && hints && (hints->mode & FI_RX_CQ_DATA) != 0) {
+    if (hints && !expects_data(*hints, o)) {
+        if ((info->caps & FI_RMA) != 0) {
+            info->domain_attr->cq_data_size = 0;
+        }
+    } else if (o.data_takes_receive) {
         info->mode = info->rx_attr->mode = FI_RX_CQ_DATA;
     }
     info->fabric_attr->prov_version = kProviderVersion;

@@ -11,7 +11,6 @@
 #include "verbs/device.h"
 
 #include <atomic>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -259,19 +258,7 @@ Info Search::offer(const Route& route, const std::string& domain, const Offering
 }
 
 bool Search::fits(const Offering& offering, Refusal& why) const {
-    if (!hints_) {
-        return true;
-    }
-    const bool data = hints_->domain_attr && hints_->domain_attr->cq_data_size > 0;
-    const bool rma = hints_->caps == 0 || (hints_->caps & FI_RMA) != 0;
-    if (offering.data_takes_receive && data && rma && (hints_->mode & FI_RX_CQ_DATA) == 0) {
-        std::snprintf(why.what, sizeof why.what,
-                      "mode = 0x%llx: a device needs FI_RX_CQ_DATA for FI_RMA with "
-                      "domain_attr->cq_data_size",
-                      static_cast<unsigned long long>(hints_->mode));
-        return false;
-    }
-    return agrees(*hints_, version_, offering, why);
+    return !hints_ || agrees(*hints_, version_, offering, why);
 }
 
 void Search::add(Info info) {
