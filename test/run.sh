@@ -7,11 +7,13 @@
 # kernel of test/vm, in the user's cache folder.
 #
 #   bash test/run.sh
+#   bash test/run.sh --quick   for a change in the making: one build without optimization, and
+#                              the tests that take no long time in it; a few minutes
 #
 # Of the guest it runs the suites that test/vm/run.sh runs by default. Those that take
 # long run by name only: bash test/vm/run.sh verbs verbs_hosts programs clauses speed,
-# and with FABTESTS_BIN_DIR fabtests. So do the long fuzzing (test/fuzz/run.sh --long),
-# the long soak, and what test/bench measures.
+# and with FABTESTS_BIN_DIR fabtests. So do the long fuzzing (test/fuzz/run.sh --long), the
+# long runs of test/attack (test/README.md), the long soak, and what test/bench measures.
 #
 # DAT_KEEP=1   keep the temporary folder with the builds and logs, and print it
 # TMPDIR=DIR   make it in DIR instead of /tmp
@@ -27,6 +29,16 @@ set -u
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 . "$root/util/common.sh"
+
+steps=all_steps
+case ${1:-} in
+'') ;;
+--quick) steps=quick_steps ;;
+*)
+    echo "usage: bash test/run.sh [--quick]" >&2
+    exit 2
+    ;;
+esac
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/dat-test.XXXXXX") || exit 1
 jobs=$(nproc)
@@ -92,7 +104,8 @@ run_step() { # limit-in-seconds name title
 # Prints what a failed step's log says: its first complaints and its end.
 explain() {
     echo "---- ${1##*/}: the first complaints, by line"
-    grep -nE '(error|Error|ERROR|FAIL|FAILED|fatal|runtime error):|^\[(FAIL|CRASH)\]|^FAIL' "$1" | head -n 15
+    grep -nE '(error|Error|ERROR|FAIL|FAILED|fatal|runtime error):|^\[(FAIL|CRASH)\]|^FAIL|^\| ' "$1" |
+        head -n 40
     echo "---- ${1##*/}: its end"
     tail -n 60 "$1"
     echo '----'
@@ -127,6 +140,8 @@ all_steps() {
     else
         echo 'not run: fi_pingpong, Open MPI, fabtests'
     fi
+    run_step 240 kill 'either side killed at random: TCP, memory'
+    run_step 300 relay 'packets harmed between two namespaces'
     run_step 1000 guest 'guest with software RDMA devices'
     run_step 900 sanitized 'ASan and UBSan build, clang' &&
         run_step 1140 sanitized_check 'ASan and UBSan: make check'
@@ -136,7 +151,16 @@ all_steps() {
     return 0
 }
 
-all_steps || echo 'the steps after this one were not run'
+# The same for a change in the making.
+quick_steps() {
+    run_step 600 quick_packages 'Debian packages' || return 1
+    run_step 120 distribution 'distribution: autoreconf, make dist' || return 1
+    run_step 600 quick 'build without optimization, g++' || return 1
+    run_step 600 quick_check 'make check, without what takes long'
+    return 0
+}
+
+$steps || echo 'the steps after this one were not run'
 
 read -r passed failed skipped < <(sums)
 grep '^skip ' "$work/results" | sed 's/^skip /skipped: /'

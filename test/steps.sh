@@ -93,7 +93,8 @@ make_check() { # folder make-arguments...
     local folder=$1 status=0
     shift
     cd "$folder" || return 1
-    timeout -k 10 1080 make -j"$jobs" -k check VERBOSE=1 "$@" || status=1
+    # One more than processors: tests of connections wait for much of their time.
+    timeout -k 10 1080 make -j$((jobs + 1)) -k check VERBOSE=1 "$@" || status=1
     if [ -z "$(find . -name '*.trs')" ]; then
         echo 'no test was run'
         return 1
@@ -108,6 +109,10 @@ step_packages() {
     bash "$root/util/packages.sh" build run test vm
 }
 
+step_quick_packages() {
+    bash "$root/util/packages.sh" build run test
+}
+
 # The tests run on what a distribution holds, read-only, in build folders
 # outside of it: a file that is missing from it, and a test that writes where it
 # must not, are noticed.
@@ -119,6 +124,12 @@ step_distribution() {
 }
 
 step_release() { build "$work/release" g++; }
+
+step_quick() { build "$work/quick" g++-quick CXXFLAGS=-O0; }
+
+step_quick_check() {
+    make_check "$work/quick" TESTS="$(make -s -C "$work/quick" dat-list-quick-tests)"
+}
 
 step_release_check() {
     local status=0
@@ -134,9 +145,12 @@ step_install() {
     find "$prefix" -type f | sort
     check 'installed files' installed_files "$prefix" || status=1
     check 'installed module: exported symbols' \
-        bash "$root/test/check/symbols.sh" "$prefix/lib/libfabric/libdat-fi.so" "$prefix/lib" ||
+        bash "$root/test/check/symbols.sh" "$prefix/lib/libfabric/libdat-fi.so" "$prefix/lib/dat" ||
         status=1
-    check 'installed program of uDAPL 1.2: cc and -ldat' installed_program "$prefix" || status=1
+    check 'installed program of uDAPL 1.2: pkg-config libdat' \
+        installed_program "$prefix" libdat dat/udat.h || status=1
+    check 'installed program of uDAPL 2.0: pkg-config libdat2' \
+        installed_program "$prefix" libdat2 dat2/udat.h || status=1
     check 'installed header compiles, C and C++' installed_header "$prefix" || status=1
     check 'libfabric finds the provider' listed "$prefix" || status=1
     return $status
@@ -145,10 +159,10 @@ step_install() {
 installed_files() {
     local file status=0
     for file in lib/libfabric/libdat-fi.so include/rdma/fi_ext_dat.h lib/pkgconfig/libdat-fi.pc \
-        share/man/man7/fi_dat.7 bin/dat_perf share/man/man1/dat_perf.1 lib/libdat2.so.2 \
-        include/dat2/udat.h share/man/man7/dat_shim.7 share/man/man5/dat.conf.5 lib/libdat.so.1 \
-        include/dat/udat.h lib/pkgconfig/libdat.pc share/man/man3/udat.3 \
-        share/man/man3/dat_ep_connect.3; do
+        share/man/man7/fi_dat.7 bin/dat_perf share/man/man1/dat_perf.1 lib/dat/libdat2.so.2 \
+        include/dat/dat2/udat.h share/man/man7/dat_shim.7 share/man/man5/dat_conf.5 \
+        lib/dat/libdat.so.1 include/dat/dat/udat.h lib/pkgconfig/libdat.pc \
+        lib/pkgconfig/libdat2.pc share/man/man3/udat.3 share/man/man3/dat_ep_connect.3; do
         [ -f "$1/$file" ] || { echo "missing: $file"; status=1; }
     done
     return $status
@@ -163,21 +177,21 @@ installed_header() {
         g++ -x c++ -std=c++11 -Wall -Wextra -Werror $flags -fsyntax-only "$work/header.c"
 }
 
-# With the compiler's own paths, as under /usr, nothing but -ldat is needed; and with
-# pkg-config.
-installed_program() {
+# Compiled with what pkg-config says, and run with the library beside which its file lies.
+installed_program() { # prefix package header
     local flags
-    echo '#include <dat/udat.h>
+    echo "#include <$3>"'
         int main(void) {
             DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
             DAT_IA_HANDLE ia;
             return dat_ia_open((char*)"lo", 8, &async, &ia) != DAT_SUCCESS ||
                    dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG) != DAT_SUCCESS;
         }' >"$work/program.c" || return 1
-    flags=$(PKG_CONFIG_PATH=$1/lib/pkgconfig pkg-config --cflags --libs libdat) || return 1
-    CPATH=$1/include LIBRARY_PATH=$1/lib cc "$work/program.c" -ldat -o "$work/program" &&
-        LD_LIBRARY_PATH=$1/lib "$work/program" &&
-        cc "$work/program.c" $flags -o "$work/program" && LD_LIBRARY_PATH=$1/lib "$work/program"
+    flags=$(PKG_CONFIG_PATH=$1/lib/pkgconfig pkg-config --cflags --libs "$2") || return 1
+    # Unquoted on purpose: one argument a flag.
+    cc "$work/program.c" $flags -o "$work/program" &&
+        LD_LIBRARY_PATH=$1/lib/dat ldd "$work/program" | grep -F "$1/lib/dat/$2.so" &&
+        LD_LIBRARY_PATH=$1/lib/dat "$work/program"
 }
 
 # Without hints from anybody else libfabric offers `dat` as it was installed.
@@ -228,10 +242,37 @@ step_sanitized_check() {
 
 # A short run of each target, from its seeds.
 step_fuzzing() {
-    local status=0
-    bash "$work/source/test/fuzz/run.sh" 5 >"$work/fuzzing" || status=1
+    local status=0 libraries=$work/sanitized/.libs
+    [ -f "$libraries/libdat.so" ] && [ -f "$libraries/libdat2.so" ] || libraries=
+    DAT_FUZZ_LIBRARIES=$libraries bash "$work/source/test/fuzz/run.sh" 5 >"$work/fuzzing" || status=1
     cat "$work/fuzzing"
     count "$(grep -c 'nothing found$' "$work/fuzzing")" "$(grep -c ' FOUND ' "$work/fuzzing")"
+    return $status
+}
+
+# Either side is killed and stopped at random, over each link; its record is the note.
+step_kill() {
+    local status=0
+    DAT_BUILDDIR=$work/release bash "$work/source/test/attack/kill.sh" >"$work/kill" || status=1
+    cat "$work/kill"
+    grep '^|' "$work/kill" | sed 's/^/note: /'
+    count "$(grep -c '^|.* | 0 | .*|$' "$work/kill")" "$(grep -c '^VIOLATION' "$work/kill")"
+    return $status
+}
+
+# Two namespaces, and between them a relay that harms packets; its record is the note.
+step_relay() {
+    local status=0
+    DAT_BUILDDIR=$work/release bash "$work/source/test/attack/relay.sh" >"$work/relay" 2>&1 ||
+        status=$?
+    cat "$work/relay"
+    if [ $status -eq 77 ]; then
+        count_skip "relay: $(grep '^SKIP' "$work/relay" | tail -n 1)"
+        return 0
+    fi
+    grep '^|' "$work/relay" | sed 's/^/note: /'
+    count "$(grep -c -e '^control: ' -e '^|.* | 0 |$' "$work/relay")" \
+        "$(grep -c '^VIOLATION' "$work/relay")"
     return $status
 }
 
@@ -262,10 +303,10 @@ step_thread_sanitizer() {
 # All that distcheck proves beyond what was done above: install and uninstall,
 # and that a clean tree is one. The tests have run already, in build folders of
 # the same distribution, so it compiles quickly; but none was without the RDMA devices,
-# so it is here, with the test of that.
+# so it is here, with the test of that; nor without uDAPL.
 step_distcheck() {
     cd "$work/tree" || return 1
-    check 'make distcheck, without verbs' make -j"$jobs" distcheck \
-        TESTS=test/transport/no_verbs_test.sh AM_DISTCHECK_CONFIGURE_FLAGS= \
-        DISTCHECK_CONFIGURE_FLAGS='--enable-werror --disable-verbs --without-criterion --without-rapidcheck CXXFLAGS=-O0'
+    check 'make distcheck, without verbs and uDAPL' make -j"$jobs" distcheck \
+        TESTS='test/transport/no_verbs_test.sh test/check/installed.sh' AM_DISTCHECK_CONFIGURE_FLAGS= \
+        DISTCHECK_CONFIGURE_FLAGS='--enable-werror --disable-verbs --disable-udapl --without-criterion --without-rapidcheck CXXFLAGS=-O0'
 }

@@ -26,9 +26,35 @@ iterations=${DAT_JOB_ITERATIONS:-100}
 ranks=${DAT_JOB_RANKS:-4}
 limit=${DAT_JOB_LIMIT_S:-120}
 
+# Says why libfabric could not load a provider from the folder $1, and fails; libfabric itself
+# passes over it without a word, and then has no such provider.
+is_usable() {
+    local module=$1/lib$provider-fi.so
+    if [ ! -e "$1" ]; then
+        echo "$1 is not there"
+    elif [ ! -d "$1" ]; then
+        echo "$1 is no folder"
+    elif [ ! -r "$1" ] || [ ! -x "$1" ]; then
+        echo "$1 cannot be read by user $(id -u): $(stat -c 'it is of user %u, with the mode %a' "$1")"
+    elif [ -e "$module" ] && [ ! -r "$module" ]; then
+        echo "$module cannot be read by user $(id -u)"
+    else
+        return 0
+    fi
+    return 1
+}
+
 if [ -n "$prefix" ]; then
-    [ -d "$prefix/lib/libfabric" ] || { echo "$prefix/lib/libfabric is not there" >&2; exit 1; }
     export FI_PROVIDER_PATH="$prefix/lib/libfabric"
+fi
+if [ -n "${FI_PROVIDER_PATH:-}" ]; then
+    IFS=: read -r -a folders <<<"$FI_PROVIDER_PATH"
+    for folder in "${folders[@]}"; do
+        is_usable "$folder" >&2 || {
+            echo "FAILED: it is a folder of FI_PROVIDER_PATH, from which libfabric loads providers" >&2
+            exit 1
+        }
+    done
 fi
 export FI_PROVIDER="$provider"
 
@@ -49,6 +75,15 @@ start() { # output command...
     shift
     timeout -k 5 "$limit" "$@" >"$output" 2>&1 &
     pids+=($!)
+}
+
+# What the exit status $1 of a bounded command says.
+meaning() {
+    case $1 in
+    0) echo 'all processes ended well' ;;
+    124 | 137) echo "exit status $1: no end within $limit s (DAT_JOB_LIMIT_S), it hung and was ended" ;;
+    *) echo "exit status $1" ;;
+    esac
 }
 
 # Is TCP port $1 in use here, in state $2 (0A is listening) or, without it, in any?
@@ -108,7 +143,7 @@ run_pingpong() {
     if [ $status -ne 0 ] || [ "$sizes" -lt 2 ] || [ "$sizes" -ne "$(rows "$scratch/server")" ]; then
         echo '-- the server said:'
         cat "$scratch/server"
-        echo "== fi_pingpong: FAILED (exit status $status, $sizes sizes complete)"
+        echo "== fi_pingpong: FAILED ($(meaning $status); $sizes sizes complete)"
         return 1
     fi
     echo "== fi_pingpong: ok, $sizes sizes, every byte checked"
@@ -137,7 +172,7 @@ run_ring() {
     if [ $status -ne 0 ] || [ "$chosen" -lt "$ranks" ] ||
         ! grep '^mpi_ring: .* ok$' "$scratch/ring"; then
         tail -n 60 "$scratch/ring"
-        echo "== Open MPI: FAILED (exit status $status; $chosen of $ranks processes took $provider;ofi_rxm)"
+        echo "== Open MPI: FAILED ($(meaning $status); $chosen of $ranks processes took $provider;ofi_rxm)"
         return 1
     fi
     grep -m 1 -oF "mtl:ofi:prov: $provider;ofi_rxm" "$scratch/ring"

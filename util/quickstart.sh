@@ -78,5 +78,9 @@ To use it, tell any libfabric program where it is and choose it:
     export FI_PROVIDER=dat
     fi_info -p dat
 
+uDAPL programs run on it with
+
+    LD_LIBRARY_PATH=$prefix/lib/dat
+
 Its manual page is $prefix/share/man/man7/fi_dat.7.
 END

@@ -568,37 +568,37 @@ typedef struct dat_connection_event_data {
 
 /* EVD-41: reasons of asynchronous events, by the kind of object. */
 
-typedef enum dat_ia_async_error_reason {
+typedef enum ia_async_error_reason {
     DAT_IA_CATASTROPHIC_ERROR = 0,
     DAT_IA_OTHER_ERROR = 1
 } DAT_IA_ASYNC_ERROR_REASON;
 
-typedef enum dat_ep_async_error_reason {
+typedef enum ep_async_error_reason {
     DAT_EP_TRANSFER_TO_ERROR = 0,
     DAT_EP_OTHER_ERROR = 1,
     DAT_SRQ_SOFT_HIGH_WATERMARK_EVENT = 2
 } DAT_EP_ASYNC_ERROR_REASON;
 
-typedef enum dat_evd_async_error_reason {
+typedef enum evd_async_error_reason {
     DAT_EVD_OVERFLOW_ERROR = 0,
     DAT_EVD_OTHER_ERROR = 1
 } DAT_EVD_ASYNC_ERROR_REASON;
 
-typedef enum dat_srq_async_error_reason {
+typedef enum srq_async_error_reason {
     DAT_SRQ_TRANSFER_TO_ERROR = 0,
     DAT_SRQ_OTHER_ERROR = 1,
     DAT_SRQ_LOW_WATERMARK_EVENT = 2
 } DAT_SRQ_ASYNC_ERROR_REASON;
 
-typedef enum dat_lmr_async_error_reason {
+typedef enum lmr_async_error_reason {
     DAT_LMR_OTHER_ERROR = 0
 } DAT_LMR_ASYNC_ERROR_REASON;
 
-typedef enum dat_rmr_async_error_reason {
+typedef enum rmr_async_error_reason {
     DAT_RMR_OTHER_ERROR = 0
 } DAT_RMR_ASYNC_ERROR_REASON;
 
-typedef enum dat_pz_async_error_reason {
+typedef enum pz_async_error_reason {
     DAT_PZ_OTHER_ERROR = 0
 } DAT_PZ_ASYNC_ERROR_REASON;
 
@@ -952,8 +952,7 @@ extern DAT_RETURN DAT_API dat_ep_post_recv(IN DAT_EP_HANDLE ep_handle, IN DAT_CO
 
 /*
  * Reads the remote range into the segments, which need LOCAL_WRITE (DTO-16, RDR-2).
- * They may be longer, and are filled from the first on; shorter: DAT_LENGTH_ERROR
- * (DTO-4).
+ * As much as they hold is read; the length of the remote range is not looked at (DTO-4).
  */
 extern DAT_RETURN DAT_API dat_ep_post_rdma_read(IN DAT_EP_HANDLE ep_handle,
                                                 IN DAT_COUNT num_segments,
@@ -973,8 +972,8 @@ extern DAT_RETURN DAT_API dat_ep_post_rdma_read_to_rmr(IN DAT_EP_HANDLE ep_handl
                                                        IN DAT_COMPLETION_FLAGS completion_flags);
 
 /*
- * Writes the segments to the beginning of the remote range; it is shorter:
- * DAT_LENGTH_ERROR (DTO-4). The peer is told nothing; what is behind it on the
+ * Writes the segments to the beginning of the remote range, whose length is not looked
+ * at (DTO-4). The peer is told nothing; what is behind it on the
  * connection comes later (DTO-15).
  */
 extern DAT_RETURN DAT_API dat_ep_post_rdma_write(IN DAT_EP_HANDLE ep_handle,
@@ -1233,8 +1232,9 @@ extern DAT_RETURN DAT_API dat_srq_set_lw(IN DAT_SRQ_HANDLE srq_handle, IN DAT_CO
 
 /*
  * The names that can be opened, those of dat.conf first: fills the structures that the
- * array of `max_to_return` pointers points to, which are the program's. Too few of
- * them: DAT_INVALID_PARAMETER, and `entries_returned` says how many there are (REG-5).
+ * array of `max_to_return` pointers points to, which are the program's, as far as they
+ * go; `entries_returned` of them are filled. For a `max_to_return` of 0 it says how many
+ * names there are, and the call returns DAT_INVALID_PARAMETER (REG-5).
  */
 extern DAT_RETURN DAT_API dat_registry_list_providers(IN DAT_COUNT max_to_return,
                                                       OUT DAT_COUNT* entries_returned,

@@ -203,6 +203,10 @@ struct dat_ia_attr {
     DAT_NAMED_ATTR* vendor_attr;
 };
 
+/* Names of DAT 1.0 and 1.1. */
+#define max_rdma_read_per_ep max_rdma_read_per_ep_in
+#define max_mtu_size max_message_size
+
 #define DAT_IA_FIELD_ALL UINT64_C(0x3FFFFFFFFF)
 #define DAT_IA_FIELD_IA_EXTENSION UINT64_C(0x100000000)
 #define DAT_IA_FIELD_IA_EXTENSION_VERSION UINT64_C(0x200000000)
@@ -367,8 +371,8 @@ extern DAT_RETURN DAT_API dat_cno_free(IN DAT_CNO_HANDLE cno_handle);
 /*
  * Waits up to `timeout` microseconds until an enabled event dispatcher of it has an
  * event that notifies, and names it: a hint, look into all (CNO-2..CNO-7). None came:
- * DAT_QUEUE_EMPTY and DAT_HANDLE_NULL; the IA is being closed: DAT_ABORT; a signal:
- * DAT_INTERRUPTED_CALL.
+ * DAT_QUEUE_EMPTY, without the class bit, to be compared whole, and DAT_HANDLE_NULL; the
+ * IA is being closed: DAT_ABORT; a signal: DAT_INTERRUPTED_CALL.
  */
 extern DAT_RETURN DAT_API dat_cno_wait(IN DAT_CNO_HANDLE cno_handle, IN DAT_TIMEOUT timeout,
                                        OUT DAT_EVD_HANDLE* evd_handle);
@@ -379,10 +383,10 @@ extern DAT_RETURN DAT_API dat_evd_enable(IN DAT_EVD_HANDLE evd_handle);
 /*
  * Waits up to `timeout` microseconds, 0 being a look, until `threshold` events are
  * there, and takes the first; `n_more_events` says how many are left (EVD-10..EVD-16).
- * Not so many: DAT_TIMEOUT_EXPIRED, and nothing is taken. A second waiter, an event
- * dispatcher that is unwaitable, or more than 1 where completions do not all notify:
- * DAT_INVALID_STATE (EVD-12, EVD-17, EVD-19); also DAT_ABORT and DAT_INTERRUPTED_CALL
- * (EVD-20).
+ * Not so many: DAT_TIMEOUT_EXPIRED, without the class bit, and nothing is taken. A
+ * second waiter, an event dispatcher that is unwaitable, or more than 1 where
+ * completions do not all notify: DAT_INVALID_STATE (EVD-12, EVD-17, EVD-19); also
+ * DAT_ABORT and DAT_INTERRUPTED_CALL (EVD-20).
  */
 extern DAT_RETURN DAT_API dat_evd_wait(IN DAT_EVD_HANDLE evd_handle, IN DAT_TIMEOUT timeout,
                                        IN DAT_COUNT threshold, OUT DAT_EVENT* event,

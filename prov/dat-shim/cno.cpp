@@ -1,15 +1,22 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See cno.h. May include: dat-shim.
+// See cno.h. May include: dat-shim, base.
 #include "dat-shim/cno.h"
 
+#include "base/attempt.h"
 #include "dat-shim/evd.h"
 #include "dat-shim/ia.h"
+#include "dat-shim/inside.h"
+#include "soft/kernel.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <chrono>
 #include <csignal>
+#include <optional>
 #include <pthread.h>
 #include <sys/epoll.h>
+#include <thread>
 
 namespace dat::shim {
 
@@ -19,22 +26,27 @@ Cno::~Cno() {
     std::unique_lock lock(mutex_);
     stop_agent(lock);
     if (epoll_ >= 0) {
-        close(epoll_);
+        kernel::close(epoll_);
     }
 }
 
 Return Cno::create(Ia& ia, const Agent& agent, Cno*& cno) {
     cno = ia.make<Cno>(ia);
-    return cno->set_agent(agent);
+    const Return rc = cno->set_agent(agent);
+    if (rc) {
+        ia.destroy(*cno);
+    }
+    return rc;
 }
 
 Return Cno::create_with_descriptor(Ia& ia, int& fd, Cno*& cno) {
-    const int epoll = epoll_create1(EPOLL_CLOEXEC);
-    if (epoll < 0) {
+    cno = ia.make<Cno>(ia);
+    cno->epoll_ = epoll_create1(EPOLL_CLOEXEC);
+    if (cno->epoll_ < 0) {
+        ia.destroy(*cno);
         return fail(Type::insufficient_resources, Sub::resource_device);
     }
-    cno = ia.make<Cno>(ia);
-    cno->epoll_ = fd = epoll;
+    fd = cno->epoll_;
     return kSuccess;
 }
 
@@ -47,6 +59,11 @@ Return Cno::free() {
     }
     ia().destroy(*this);
     return kSuccess;
+}
+
+void Cno::expect_one_more() {
+    const std::lock_guard lock(mutex_);
+    evds_.reserve(evds_.size() + 1);
 }
 
 void Cno::attach(Evd& evd) {
@@ -101,12 +118,41 @@ Return Cno::poll(Evd*& evd) {
     return evd ? kSuccess : fail(Type::queue_empty);
 }
 
+namespace {
+
+// A thread in wait(), until it returns or has been cancelled.
+class Waiter {
+  public:
+    explicit Waiter(int& inside) : inside_(inside) { ++inside_; }
+    ~Waiter() { --inside_; }
+    Waiter(const Waiter&) = delete;
+    Waiter& operator=(const Waiter&) = delete;
+
+  private:
+    int& inside_;
+};
+
+// The same of one that sleeps.
+class Sleeper {
+  public:
+    Sleeper(std::vector<Wake*>& sleepers, Wake* wake) : sleepers_(sleepers), wake_(wake) {
+        sleepers_.push_back(wake_);
+    }
+    ~Sleeper() { std::erase(sleepers_, wake_); }
+    Sleeper(const Sleeper&) = delete;
+    Sleeper& operator=(const Sleeper&) = delete;
+
+  private:
+    std::vector<Wake*>& sleepers_;
+    Wake* const wake_;
+};
+
+} // namespace
+
 Return Cno::wait(std::uint32_t timeout_us, Evd*& evd) {
     std::unique_lock lock(mutex_);
-    ++inside_;
-    const Return rc = wait_until(lock, Deadline(timeout_us, kForever), evd, false);
-    --inside_;
-    return rc;
+    const Waiter inside(inside_);
+    return wait_until(lock, Deadline(timeout_us, kForever), evd, false);
 }
 
 Return Cno::wait_until(std::unique_lock<std::mutex>& lock, const Deadline& deadline, Evd*& evd,
@@ -115,7 +161,7 @@ Return Cno::wait_until(std::unique_lock<std::mutex>& lock, const Deadline& deadl
     bool had_evds = !evds_.empty();
     for (;;) {
         evd = nullptr;
-        if (aborted_) {
+        if (ia().is_closing()) {
             return fail(Type::abort); // U-17
         }
         if (for_agent && agent_stops_) {
@@ -138,8 +184,15 @@ Return Cno::wait_until(std::unique_lock<std::mutex>& lock, const Deadline& deadl
         if (!std::ranges::all_of(evds_, [&](Evd* one) { return one->watch(watched, bell_); })) {
             continue;
         }
-        if (sleep(lock, deadline, watched) && !for_agent) {
+        const int why = sleep(lock, deadline, watched);
+        if (why == EMFILE) {
+            return fail(Type::insufficient_resources, Sub::resource_device);
+        }
+        if (why == EINTR && !for_agent) {
             return fail(Type::interrupted_call);
+        }
+        if (why == EBADF && !for_agent) {
+            return fail(Type::internal_error);
         }
     }
 }
@@ -149,18 +202,24 @@ Return Cno::wait_until(std::unique_lock<std::mutex>& lock, const Deadline& deadl
 int Cno::sleep(std::unique_lock<std::mutex>& lock, const Deadline& deadline,
                std::vector<pollfd>& watched) {
     const WakePool::Loan wake = ia().wakes().borrow();
-    watch_once(watched, wake->fd());
+    if (wake->made() < 0 || bell_.fd() < 0) {
+        return EMFILE; // nobody could wake it
+    }
+    watch_once(watched, wake->made());
     watch_once(watched, bell_.fd());
-    sleepers_.push_back(wake.get());
-    lock.unlock();
-    const int interrupted = deadline.sleep(watched);
-    lock.lock();
-    std::erase(sleepers_, wake.get());
-    wake->clear_if_in(watched);
-    if (bell_.clear_if_in(watched)) {
+    int interrupted = 0;
+    {
+        const Sleeper here(sleepers_, wake.get());
+        const Unlocked meanwhile(lock);
+        const Outside asleep;
+        interrupted = deadline.sleep(watched);
+    }
+    const Wake::Found own = wake->found_in(watched);
+    const Wake::Found bell = bell_.found_in(watched);
+    if (bell != Wake::Found::quiet) {
         raise_all();
     }
-    return interrupted;
+    return own == Wake::Found::lost || bell == Wake::Found::lost ? EBADF : interrupted;
 }
 
 Cno::Agent Cno::agent() {
@@ -172,45 +231,91 @@ Cno::Agent Cno::agent() {
 Return Cno::set_agent(const Agent& agent) {
     std::unique_lock lock(mutex_);
     agent_ = agent;
-    if (agent.function && !thread_.joinable()) {
-        start_agent();
+    if (agent.function && !thread_.joinable() && !start_agent()) {
+        agent_ = Agent{};
+        return fail(Type::insufficient_resources, Sub::resource_memory);
     }
     raise_all();
     return kSuccess;
 }
 
 // Signals are for the program's own threads.
-void Cno::start_agent() {
+bool Cno::start_agent() {
     sigset_t all;
     sigset_t before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    thread_ = std::thread([this] { run_agent(); });
+    bool started = true;
+    try {
+        thread_ = std::thread([this] { run_agent(); });
+    } catch (const std::exception&) { // out of threads, or of memory
+        started = false;
+    }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    return started;
 }
 
+// Where it cannot sleep, for want of memory or descriptors, it looks again soon.
 void Cno::run_agent() {
+    constexpr auto kSoon = std::chrono::milliseconds(10);
+    std::optional<Inside> inside;
+    while (!base::attempt([&] { inside.emplace(); })) {
+        std::this_thread::sleep_for(kSoon);
+    }
     std::unique_lock lock(mutex_);
     std::vector<pollfd> watched;
     while (!agent_stops_) {
         Evd* evd = nullptr;
-        if (!agent_.function) {
+        const Return scarce = fail(Type::insufficient_resources);
+        Return rc = scarce;
+        const bool called_for = agent_.function != nullptr;
+        const bool had_memory = base::attempt([&] {
+            if (called_for) {
+                rc = wait_until(lock, Deadline(), evd, true);
+                return;
+            }
             watched.clear();
-            sleep(lock, Deadline(), watched);
+            rc = sleep(lock, Deadline(), watched) == EMFILE ? scarce : kSuccess;
+        });
+        if (!had_memory || rc == scarce ||
+            rc == fail(Type::insufficient_resources, Sub::resource_device)) {
+            if (!lock.owns_lock()) {
+                lock.lock();
+            }
+            lock.unlock();
+            {
+                const Outside asleep;
+                std::this_thread::sleep_for(kSoon);
+            }
+            lock.lock();
             continue;
         }
-        const Return rc = wait_until(lock, Deadline(), evd, true);
+        if (!called_for) {
+            if (agent_stops_ || ia().is_closing()) {
+                break;
+            }
+            continue;
+        }
         if (agent_stops_ && rc != fail(Type::abort)) {
             break;
         }
         const Agent called = std::exchange(agent_, Agent{});
         if (called.function) {
             void* const handle = evd ? evd->handle() : nullptr;
+            bool gone = false;
+            gone_ = &gone;
             lock.unlock();
-            called.function(called.instance, handle);
+            {
+                const Outside theirs;
+                called.function(called.instance, handle);
+            }
+            if (gone) { // it has freed this, or closed the IA
+                return;
+            }
             lock.lock();
+            gone_ = nullptr;
         }
-        if (aborted_) {
+        if (rc == fail(Type::abort)) {
             break;
         }
     }
@@ -225,23 +330,18 @@ void Cno::stop_agent(std::unique_lock<std::mutex>& lock) {
     lock.unlock();
     if (thread_.get_id() == std::this_thread::get_id()) {
         thread_.detach();
+        *gone_ = true;
     } else {
+        const kernel::NoCancel while_joining;
+        const Outside meanwhile;
         thread_.join();
     }
     lock.lock();
 }
 
-void Cno::abort_waiters() {
+void Cno::end_agent() {
     std::unique_lock lock(mutex_);
-    aborted_ = true;
-    raise_all();
     stop_agent(lock);
-    while (inside_ > 0) {
-        raise_all();
-        lock.unlock();
-        std::this_thread::yield();
-        lock.lock();
-    }
 }
 
 } // namespace dat::shim

@@ -48,24 +48,27 @@ class Cno final : public Object {
 
     // --- for EVDs and the IA ---
 
+    // Before attach(). Throws std::bad_alloc.
+    void expect_one_more();
     void attach(Evd& evd);
     void detach(Evd& evd);
     // Who sleeps looks again.
     void kick();
     // To a CNO that has a descriptor: the descriptors of an EVD of it, whose lock is held.
     void watch(const std::vector<pollfd>& watched) const;
-    // IA-8: waiters and agent are released. Returns when nobody waits any more.
-    void abort_waiters();
+    // IA-8: the agent is not called any more. Waits until it has returned.
+    void end_agent();
 
   private:
     Evd* triggered(); // under mutex_
     Return wait_until(std::unique_lock<std::mutex>& lock, const Deadline& deadline, Evd*& evd,
                       bool for_agent);
-    // Without the lock meanwhile; EINTR, or 0.
+    // Without the lock meanwhile; 0, EINTR, EMFILE, or EBADF: the program has closed what it is
+    // woken by.
     int sleep(std::unique_lock<std::mutex>& lock, const Deadline& deadline,
               std::vector<pollfd>& watched);
     void run_agent();
-    void start_agent();
+    bool start_agent(); // false: out of threads
     void stop_agent(std::unique_lock<std::mutex>& lock);
     void raise_all(); // under mutex_
 
@@ -78,7 +81,7 @@ class Cno final : public Object {
     Agent agent_;
     std::thread thread_; // waits for the agent
     bool agent_stops_ = false;
-    bool aborted_ = false;
+    bool* gone_ = nullptr; // of the agent's thread, while it calls: this has gone meanwhile
     int inside_ = 0;
 };
 

@@ -7,6 +7,12 @@
 
 namespace dat::shim {
 
+const Object* subject_of(const core::Completion& done) {
+    const Slot& slot = *static_cast<const Slot*>(done.context);
+    const bool own = slot.operation == Operation::bind || slot.ep;
+    return own ? slot.ring->owner() : static_cast<Ep*>(done.buffer);
+}
+
 void complete(const core::Completion& done, Event& event) {
     const Slot& slot = *static_cast<const Slot*>(done.context);
     const auto status = static_cast<std::uint32_t>(done.status);

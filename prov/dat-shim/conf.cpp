@@ -127,6 +127,11 @@ bool read_field(std::size_t field, const Word& word, ConfEntry& entry, bool& ker
 // nullopt: nothing is on the line for user space, or it is bad.
 std::optional<ConfEntry> parse_line(std::string_view line, std::size_t number,
                                     const std::function<void(const ConfProblem&)>& complain) {
+    // Names go into strings of C. A file in UTF-16 has one beside each letter.
+    if (const std::size_t nul = line.find('\0'); nul != std::string_view::npos) {
+        complain({number, nul + 1, "text without a byte of 0"});
+        return std::nullopt;
+    }
     Words words(line);
     ConfEntry entry;
     bool kernel = false;
@@ -155,6 +160,10 @@ std::optional<ConfEntry> parse_line(std::string_view line, std::size_t number,
 
 std::vector<ConfEntry> parse_conf(std::string_view text,
                                   const std::function<void(const ConfProblem&)>& complain) {
+    constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+    if (text.starts_with(kByteOrderMark)) { // some editors begin a file with it
+        text.remove_prefix(kByteOrderMark.size());
+    }
     std::vector<ConfEntry> entries;
     for (std::size_t number = 1; !text.empty(); ++number) {
         const std::size_t end = std::min(text.find('\n'), text.size());

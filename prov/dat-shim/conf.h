@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// The file dat.conf (dat.conf(5), REG-1). May include: std.
+// The file dat.conf (dat_conf(5), REG-1). May include: std.
 #ifndef DAT_SHIM_CONF_H
 #define DAT_SHIM_CONF_H
 
@@ -31,7 +31,8 @@ struct ConfProblem {
     std::string expected; // what should have been there
 };
 
-// The entries of the text; a bad line is left out and told of.
+// The entries of the text, which may begin with a byte-order mark of UTF-8; a bad line is left out
+// and told of.
 std::vector<ConfEntry> parse_conf(std::string_view text,
                                   const std::function<void(const ConfProblem&)>& complain);
 

@@ -3,12 +3,16 @@
 // See device.h. May include: dat-shim, libfabric, system headers.
 #include "dat-shim/device.h"
 
+#include "dat-shim/straight.h"
+#include "soft/kernel.h"
+
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/providers/fi_prov.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -26,7 +30,14 @@ namespace dat::shim {
 namespace {
 
 fi_provider& provider() {
-    static fi_provider* const instance = fi_prov_ini();
+    static fi_provider* const instance = [] {
+        fi_provider* const made = fi_prov_ini();
+        if (!made) {
+            throw std::bad_alloc();
+        }
+        ofi::end_without_grace();
+        return made;
+    }();
     return *instance;
 }
 
@@ -64,7 +75,7 @@ class Addresses {
   public:
     Addresses() : list_(nullptr, freeifaddrs) {
         ifaddrs* raw = nullptr;
-        if (getifaddrs(&raw) != 0) {
+        if (kernel::uncancelled(getifaddrs, &raw) != 0) {
             return;
         }
         list_.reset(raw);
@@ -147,6 +158,7 @@ bool same_address(const sockaddr& a, const sockaddr& b) {
 // The network interface of a device and port (sysfs); empty: none is told.
 std::string interface_of_rdma_port(const std::string& adapter) {
     const std::size_t slash = adapter.find('/');
+    const kernel::NoCancel while_reading;
     std::ifstream file(std::string(kDevices) + "/" + adapter.substr(0, slash) + "/ports/" +
                        adapter.substr(slash + 1) + "/gid_attrs/ndevs/0");
     std::string name;
@@ -156,7 +168,7 @@ std::string interface_of_rdma_port(const std::string& adapter) {
 
 // How many operations a queue of the device has, by halves: its offer tells a default.
 std::int32_t queue_size_of(const fi_info& info) {
-    std::int32_t size = Limits::kMaxDtos / 2; // some are the provider's own
+    std::int32_t size = Limits::kMaxDeviceDtos;
     for (; size > 1; size /= 2) {
         Info hints = make_hints();
         hints->domain_attr->name = strdup(info.domain_attr->name);
@@ -172,6 +184,7 @@ std::int32_t queue_size_of(const fi_info& info) {
 std::int32_t mtu_of(const sockaddr& address) {
     std::int32_t interface = 0;
     const Addresses addresses;
+    const kernel::NoCancel while_reading;
     for (const ifaddrs* entry : addresses.all()) {
         if (same_address(*entry->ifa_addr, address)) {
             std::ifstream("/sys/class/net/" + std::string(entry->ifa_name) + "/mtu") >> interface;
@@ -186,6 +199,14 @@ std::int32_t mtu_of(const sockaddr& address) {
 }
 
 } // namespace
+
+bool out_of_descriptors() {
+    const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0) {
+        kernel::close(fd);
+    }
+    return fd < 0 && (errno == EMFILE || errno == ENFILE);
+}
 
 Info offer_of(const std::string& adapter) {
     const Addresses addresses;
@@ -271,6 +292,7 @@ std::string adapter_in(std::string_view ia_name) {
     for (const ifaddrs* entry : addresses.all()) {
         consider(entry->ifa_name, entry->ifa_name);
     }
+    const kernel::NoCancel while_reading;
     std::error_code none;
     for (const auto& device : std::filesystem::directory_iterator(kDevices, none)) {
         const std::string name = device.path().filename();

@@ -28,6 +28,9 @@ using Info = std::unique_ptr<fi_info, InfoDeleter>;
 // as FI_DAT_TRANSPORT permits; IPv4 comes before IPv6. Empty: nothing goes by that name.
 Info offer_of(const std::string& adapter);
 
+// No descriptor can be made, so that nothing of this host is found.
+bool out_of_descriptors();
+
 // The names of all interfaces on which there is an offer, each once; loopback last.
 std::vector<std::string> interfaces();
 
@@ -42,7 +45,9 @@ std::string adapter_in(std::string_view ia_name);
 // What no IA goes beyond (IA-12).
 struct Limits {
     static constexpr std::int32_t kMaxEvdLength = 1 << 20;
-    static constexpr std::int32_t kMaxDtos = 16384;
+    static constexpr std::int32_t kMaxDtos = 32768;
+    static constexpr std::int32_t kMaxDeviceDtos = 8192; // which a device makes room for at once
+    static constexpr std::int32_t kMaxTaken = 16384;     // of an SRQ, by one endpoint
     static constexpr std::int32_t kMaxSharedDtos = 1 << 20;
     static constexpr std::int32_t kMaxSegments = 4;
     static constexpr std::uint32_t kMaxLength = UINT32_MAX; // of a message, or RDMA

@@ -3,7 +3,8 @@
 // What an operation of libfabric stands for: its context is a slot, which says whose DTO it
 // is. A direction of an endpoint has a ring of slots, taken in the order of posting, which
 // is that of completing; so nothing is allocated, and a suppressed success gives its slot
-// back with a later one. May include: dat-shim, libfabric.
+// back with a later one. Slots that were never used have not been touched. May include: dat-shim,
+// libfabric.
 #ifndef DAT_SHIM_DTO_H
 #define DAT_SHIM_DTO_H
 
@@ -13,6 +14,7 @@
 #include <rdma/fi_eq.h>
 #include <rdma/fi_ext_dat.h>
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cstdint>
@@ -51,14 +53,13 @@ class DtoRing {
         owner_ = &owner;
         const std::uint32_t size = std::bit_ceil(limit > 0 ? limit : 1);
         if (size > size_) {
-            auto slots = std::make_unique<Slot[]>(size);
-            for (std::uint32_t s = 0; s < size; ++s) {
-                slots[s].ep = owner.handle();
-                slots[s].ring = this;
-            }
-            for (std::uint32_t s = tail(); s != head_; ++s) {
+            auto slots = std::make_unique_for_overwrite<Slot[]>(size);
+            const std::uint32_t first = tail();
+            for (std::uint32_t s = first; s != head_; ++s) {
                 slots[s & (size - 1)] = slots_[s & (size_ - 1)];
             }
+            touched_end_ = head_;
+            untouched_ = size - (head_ - first);
             if (slots_) {
                 spare_.push_back(std::move(slots_)); // completions may still name them
             }
@@ -71,9 +72,21 @@ class DtoRing {
     }
     // The endpoint.
     const Object* owner() const { return owner_; }
+    // Others dequeue meanwhile: one look at tail_ is for both, or head_ passes known_end_ by.
     bool full() {
-        known_end_ = tail() + limit_;
-        return outstanding() >= limit_;
+        const std::uint32_t first = tail();
+        const std::uint32_t used = head_ - first;
+        if (used >= limit_) {
+            known_end_ = head_;
+            return true;
+        }
+        if (untouched_ > 0 && head_ == touched_end_) {
+            touch();
+        }
+        const std::uint32_t left = limit_ - used;
+        const std::uint32_t touched = touched_end_ - head_;
+        known_end_ = head_ + (untouched_ > 0 && touched < left ? touched : left);
+        return false;
     }
     // Looks at what others dequeued only where it has to.
     bool has_room() { return head_ != known_end_ || !full(); }
@@ -99,6 +112,19 @@ class DtoRing {
     void completed_but(std::uint32_t left) { free_before(head_ - left); }
 
   private:
+    static constexpr std::uint32_t kTouched = 64; // slots at once
+
+    // The next slots that were never used get what every slot has. Called each time that head_
+    // comes to the end of those that have it.
+    void touch() {
+        const std::uint32_t count = std::min(untouched_, kTouched);
+        for (std::uint32_t s = touched_end_; s != touched_end_ + count; ++s) {
+            slots_[s & mask_].ep = owner_->handle();
+            slots_[s & mask_].ring = this;
+        }
+        touched_end_ += count;
+        untouched_ -= count;
+    }
     // Never backwards: meanwhile more may have been dequeued.
     void free_before(std::uint32_t first) {
         std::uint32_t now = tail();
@@ -116,7 +142,9 @@ class DtoRing {
     std::uint32_t mask_ = 0; // size_ - 1
     std::uint32_t limit_ = 0;
     std::uint32_t head_ = 0;             // who posts, alone; as the next one
-    std::uint32_t known_end_ = 0;        // as far as head_ may go without looking at tail_
+    std::uint32_t known_end_ = 0;        // as far as head_ may go without calling full()
+    std::uint32_t touched_end_ = 0;      // head_, when it comes to the slots never used;
+    std::uint32_t untouched_ = 0;        // so many there are, in the order of head_
     std::atomic<std::uint32_t> tail_{0}; // who dequeues
 };
 
@@ -129,6 +157,8 @@ inline std::uint8_t notice_of(std::uint64_t flags, std::uint32_t status) {
                                      ((flags & FI_DAT_SOLICITED) != 0 ? kSolicited : 0));
 }
 
+// What a completion goes with the end of.
+const Object* subject_of(const core::Completion& done);
 // A completion becomes an event, and its slot is free. Under the gate of its queue (straight.h).
 void complete(const core::Completion& done, Event& event);
 

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// Making, changing and freeing an endpoint. See ep.h. May include: dat-shim, libfabric.
+// Making, changing and freeing an endpoint. See ep.h. May include: dat-shim, base, libfabric.
 #include "dat-shim/ep.h"
 
+#include "base/attempt.h"
+#include "base/log.h"
 #include "dat-shim/cr.h"
 #include "dat-shim/evd.h"
 #include "dat-shim/srq.h"
+#include "dat-shim/straight.h"
 
 #include <rdma/fi_cm.h>
 #include <rdma/fi_errno.h>
@@ -14,13 +17,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <span>
 
 namespace dat::shim {
 namespace {
 
 constexpr std::uint32_t kQosKnown = 0xf;
-
-bool within(std::int32_t value, std::int32_t most) { return value >= 0 && value <= most; }
 
 // What an IA cannot is none of them.
 EpAttributes defaults_of(const Ia& ia) {
@@ -54,35 +56,82 @@ Ep::Ep(Ia& ia, const EpAttributes& attributes)
 
 Ep::~Ep() = default;
 
+namespace {
+
+// An attribute, its value, and from where to where it may be.
+struct Range {
+    const char* name;
+    std::int32_t value;
+    std::int32_t most;
+    std::int32_t least = 0;
+};
+
+// What completion flags an attribute has, and those of which it may have one (EPA-8), whatever
+// `beside` has.
+struct OneOf {
+    const char* name;
+    std::uint32_t flags;
+    std::uint32_t allowed;
+    const char* names;
+    std::uint32_t beside = 0;
+};
+
+// The first that is none of what is offered is named; false: there is one.
+bool is_offered(std::span<const OneOf> flags, std::span<const Range> ranges) {
+    for (const OneOf& of : flags) {
+        const std::uint32_t one = of.flags & ~of.beside;
+        if ((one & ~of.allowed) != 0 || (one & (one - 1)) != 0) {
+            DAT_WARN(core, "endpoint attributes: %s of 0x%x: 0 or one of %s is offered", of.name,
+                     of.flags, of.names);
+            return false;
+        }
+    }
+    for (const Range& range : ranges) {
+        if (range.value < range.least || range.value > range.most) {
+            DAT_WARN(core, "endpoint attributes: %s of %d: %d to %d is offered", range.name,
+                     range.value, range.least, range.most);
+            return false;
+        }
+    }
+    return true;
+}
+
+} // namespace
+
 // EPA-3, EPA-4, EPA-8
 Return Ep::check(const Ia& ia, const EpAttributes& a, bool shared) {
     const Return wrong = bad_argument(shared ? 7 : 6);
     if (a.service_type != 0) {
+        DAT_WARN(core, "endpoint attributes: service_type of %u: DAT_SERVICE_TYPE_RC is offered",
+                 a.service_type);
         return fail(Type::model_not_supported);
-    }
-    if ((a.qos & ~kQosKnown) != 0) {
-        return wrong;
     }
     if (a.qos != 0) { // QOS-1
-        return fail(Type::model_not_supported);
-    }
-    const auto one_of = [](std::uint32_t flags, std::uint32_t allowed) {
-        return (flags & ~allowed) == 0 && (flags & (flags - 1)) == 0;
-    };
-    if (!one_of(a.recv_flags,
-                completion::kSolicited | completion::kUnsignalled | completion::kThreshold) ||
-        !one_of(a.request_flags, completion::kUnsignalled | completion::kThreshold)) {
-        return wrong;
+        DAT_WARN(core, "endpoint attributes: qos of 0x%x: DAT_QOS_BEST_EFFORT is offered", a.qos);
+        return (a.qos & ~kQosKnown) != 0 ? wrong : fail(Type::model_not_supported);
     }
     const Abilities& can = ia.can();
-    const bool fits =
-        within(a.max_recv_dtos, can.max_dtos) && within(a.max_request_dtos, can.max_dtos) &&
-        (shared || within(a.max_recv_iov, can.max_segments)) &&
-        within(a.max_request_iov, can.max_segments) && within(a.max_reads_in, can.max_reads_in) &&
-        within(a.max_reads_out, can.max_reads_out) &&
-        within(a.max_read_iov, can.max_read_segments) &&
-        within(a.max_write_iov, can.max_segments) && a.soft_watermark >= kInfinite;
-    return fits ? kSuccess : wrong;
+    const OneOf flags[] = {
+        {"recv_completion_flags", a.recv_flags,
+         completion::kSolicited | completion::kUnsignalled | completion::kThreshold,
+         "DAT_COMPLETION_SOLICITED_WAIT, UNSIGNALLED and EVD_THRESHOLD"},
+        {"request_completion_flags", a.request_flags,
+         completion::kUnsignalled | completion::kThreshold,
+         "DAT_COMPLETION_UNSIGNALLED and EVD_THRESHOLD, with or without SUPPRESS",
+         completion::kSuppress},
+    };
+    const Range ranges[] = {
+        {"max_recv_dtos", a.max_recv_dtos, can.max_dtos},
+        {"max_request_dtos", a.max_request_dtos, can.max_dtos},
+        {"max_recv_iov", shared ? 0 : a.max_recv_iov, can.max_segments},
+        {"max_request_iov", a.max_request_iov, can.max_segments},
+        {"max_rdma_read_in", a.max_reads_in, can.max_reads_in},
+        {"max_rdma_read_out", a.max_reads_out, can.max_reads_out},
+        {"max_rdma_read_iov", a.max_read_iov, can.max_read_segments},
+        {"max_rdma_write_iov", a.max_write_iov, can.max_segments},
+        {"srq_soft_hw", a.soft_watermark, INT32_MAX, kInfinite},
+    };
+    return is_offered(flags, ranges) ? kSuccess : wrong;
 }
 
 Return Ep::create(Ia& ia, const Parts& parts, const EpAttributes* attributes, Ep*& ep) {
@@ -96,7 +145,8 @@ Return Ep::create(Ia& ia, const Parts& parts, const EpAttributes* attributes, Ep
     }
     ep = ia.make<Ep>(ia, asked);
     ep->parts_ = parts;
-    const Return rc = ep->open();
+    Return rc = fail(Type::insufficient_resources, Sub::resource_memory);
+    (void)base::attempt([&] { rc = ep->open(); });
     if (rc) {
         if (ep->ep_) {
             fi_close(&ep->ep_->fid);
@@ -144,11 +194,32 @@ Return Ep::attach_one(Evd* evd, std::uint32_t wanted, std::uint32_t flags, Sub w
     if (!evd) {
         return kSuccess;
     }
-    if (&evd->ia() != &ia() || (evd->streams() & wanted) == 0) { // EVD-3
+    // U-68: completions stay with the domain that they are of.
+    const bool own = &evd->ia() == &ia();
+    if ((!own && (wanted != stream::kConnection || !ia().shares_device_with(evd->ia()))) ||
+        (evd->streams() & wanted) == 0) { // EVD-3
+        DAT_WARN(core, "endpoint: its EVD for %s has to be made with %s, on %s",
+                 wanted == stream::kDto ? "completions" : "connections",
+                 wanted == stream::kDto ? "DAT_EVD_DTO_FLAG" : "DAT_EVD_CONNECTION_FLAG",
+                 wanted == stream::kDto ? "the same IA" : "an IA of the same device");
         return fail(Type::invalid_handle, what);
     }
     const bool added = wanted == stream::kDto ? evd->add_dto_stream(flags) : evd->add_stream();
-    return added ? kSuccess : bad_argument(6); // EPA-11
+    if (!added) {
+        return bad_argument(6); // EPA-11
+    }
+    const Return rc = own ? kSuccess : ia().borrow(*evd, what);
+    if (rc != kSuccess) {
+        evd->remove_stream();
+    }
+    return rc;
+}
+
+// Behind everything that may still use its queue.
+void Ep::give_back(Evd* evd) {
+    if (evd && &evd->ia() != &ia()) {
+        ia().give_back(*evd);
+    }
 }
 
 // All EVDs of parts_, and what the provider has to know of parts_ and attributes_; all or
@@ -157,6 +228,7 @@ Return Ep::attach() {
     Parts done;
     const auto undo = [&](Return rc) {
         detach(done);
+        give_back(done.connect_evd);
         return rc;
     };
     if (const Return rc = attach_one(parts_.recv_evd, stream::kDto, attributes_.recv_flags,
@@ -178,20 +250,28 @@ Return Ep::attach() {
     fi_dat_ep_attr attr{};
     attr.size = sizeof attr;
     attr.mask = FI_DAT_EP_TX_CQ | FI_DAT_EP_RX_CQ | FI_DAT_EP_TX_SIZE | FI_DAT_EP_RX_SIZE;
-    attr.tx_cq = parts_.request_evd ? parts_.request_evd->completion_queue() : nullptr;
-    attr.rx_cq = parts_.recv_evd ? parts_.recv_evd->completion_queue() : nullptr;
+    // What may find no memory comes before anything changes in the provider.
+    if (!base::attempt([&] {
+            requests_.resize(static_cast<std::uint32_t>(attributes_.max_request_dtos), *this);
+            receives_.resize(static_cast<std::uint32_t>(attributes_.max_recv_dtos), *this);
+            attr.tx_cq = parts_.request_evd ? parts_.request_evd->completion_queue() : nullptr;
+            attr.rx_cq = parts_.recv_evd ? parts_.recv_evd->completion_queue() : nullptr;
+            attr.eq = parts_.connect_evd ? parts_.connect_evd->event_queue(ia()) : nullptr;
+        })) {
+        return undo(fail(Type::insufficient_resources, Sub::resource_memory));
+    }
     attr.tx_cq_flags = FI_SELECTIVE_COMPLETION;
     const auto size_of = [](std::int32_t dtos) {
         return static_cast<std::size_t>(dtos ? dtos : 1);
     };
     attr.tx_size = size_of(attributes_.max_request_dtos);
-    attr.rx_size = size_of(parts_.srq ? ia().can().max_dtos : attributes_.max_recv_dtos);
+    attr.rx_size = size_of(parts_.srq ? std::min(ia().can().max_dtos, Limits::kMaxTaken)
+                                      : attributes_.max_recv_dtos);
     if ((parts_.request_evd && !attr.tx_cq) || (parts_.recv_evd && !attr.rx_cq)) {
         return undo(fail(Type::insufficient_resources, Sub::resource_tevd));
     }
     if (parts_.connect_evd) {
         attr.mask |= FI_DAT_EP_EQ;
-        attr.eq = parts_.connect_evd->event_queue(ia());
         if (!attr.eq) {
             return undo(fail(Type::insufficient_resources, Sub::resource_tevd));
         }
@@ -215,9 +295,11 @@ Return Ep::attach() {
     if (const int rc = ops_->modify(ep_, &attr)) {
         return undo(rc == -FI_EOPBADSTATE ? state_error() : Ia::from_errno(rc));
     }
-    requests_.resize(static_cast<std::uint32_t>(attributes_.max_request_dtos), *this);
-    receives_.resize(static_cast<std::uint32_t>(attributes_.max_recv_dtos), *this);
-    const bool enabled = fi_enable(ep_) == 0; // without any event queue neither it nor a post goes
+    const int rc = fi_enable(ep_);
+    if (rc == -FI_ENOMEM) {
+        return undo(Ia::from_errno(rc));
+    }
+    const bool enabled = rc == 0; // without any event queue neither it nor a post goes
 
     const bool quiet_requests = (attributes_.request_flags & completion::kUnsignalled) != 0;
     rma_flags_ = completion::kSuppress | completion::kSolicited | completion::kBarrier | // U-36
@@ -226,9 +308,10 @@ Return Ep::attach() {
     recv_flags_ =
         (attributes_.recv_flags & completion::kUnsignalled) != 0 ? completion::kUnsignalled : 0;
     zone_ = parts_.pz ? parts_.pz->pass() : 0;
-    plain_sends_ = enabled && attributes_.max_request_iov >= 1 ? 1 : kNonePlain;
-    plain_writes_ = enabled && attributes_.max_write_iov >= 1 ? 1 : kNonePlain;
-    plain_receives_ = enabled && attributes_.max_recv_iov >= 1 && !parts_.srq ? 1 : kNonePlain;
+    const bool straight = enabled && !ofi::direct::checks_buffers();
+    plain_sends_ = straight && attributes_.max_request_iov >= 1 ? 1 : kNonePlain;
+    plain_writes_ = straight && attributes_.max_write_iov >= 1 ? 1 : kNonePlain;
+    plain_receives_ = straight && attributes_.max_recv_iov >= 1 && !parts_.srq ? 1 : kNonePlain;
     return kSuccess;
 }
 
@@ -251,7 +334,10 @@ Ep& Ep::adopt(Ia& ia, fid_ep* made, Cr& request) {
     ep->adopted_ = true;
     made->fid.context = ep;
     fi_open_ops(&made->fid, FI_DAT_EP_OPS, 0, reinterpret_cast<void**>(&ep->ops_), nullptr);
-    ep->attach();
+    if (ep->attach() != kSuccess) {
+        ia.destroy(*ep);
+        throw std::bad_alloc();
+    }
     return *ep;
 }
 
@@ -267,8 +353,8 @@ Return Ep::free() {
         }
     }
     detach(parts_);
+    give_back(parts_.connect_evd);
     count(parts_, -1);
-    hide();
     ia().bury(*this);
     return kSuccess;
 }
@@ -280,8 +366,8 @@ void Ep::request_settled(bool gone) {
     }
     ep_ = nullptr;
     detach(parts_);
+    give_back(parts_.connect_evd);
     count(parts_, -1);
-    hide();
     ia().bury(*this);
 }
 
@@ -365,8 +451,10 @@ Return Ep::modify(std::uint64_t fields, const Parts& parts, const EpAttributes& 
         parts_ = parts_before;
         attributes_ = before;
         attach();
+        give_back(parts_before.connect_evd);
         return rc;
     }
+    give_back(parts_before.connect_evd);
     count(parts_, 1);
     count(parts_before, -1);
     return kSuccess;

@@ -175,6 +175,7 @@ class Ep final : public Object {
     Return attach();
     Return attach_one(Evd* evd, std::uint32_t stream, std::uint32_t flags, Sub what);
     void detach(const Parts& parts);
+    void give_back(Evd* evd);
     Return ready() const;
     Return post_failed(ssize_t rc) const;
     void release_completed(DtoRing& ring, bool receives);
@@ -205,11 +206,10 @@ class Ep final : public Object {
     // One segment of at most `most` bytes, no flags, a slot free, nothing wrong: such a post goes
     // straight to the provider. `plain_count`: plain_sends_ and its like.
     template <std::uint32_t need, class Triplet>
-    bool is_plain(std::int32_t count, const Triplet* iov, std::uint64_t most, std::uint32_t flags,
+    bool is_plain(std::int32_t count, const Triplet* iov, std::uint32_t flags,
                   std::int32_t plain_count, DtoRing& ring, iovec& segment) const {
         return (static_cast<std::uint32_t>(count ^ plain_count) | flags) == 0 && iov &&
-               is_good_segment<need>(lmrs_, zone_, *iov, segment) && segment.iov_len <= most &&
-               ring.has_room();
+               is_good_segment<need>(lmrs_, zone_, *iov, segment) && ring.has_room();
     }
     template <class Triplet>
     Return gather(std::int32_t count, std::int32_t limit, const Triplet* iov, std::uint32_t need,

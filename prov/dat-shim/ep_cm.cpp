@@ -130,11 +130,11 @@ Return Ep::accept(Cr& request, bool take, std::span<const std::byte> data) {
     if (const Return rc = ready()) {
         return rc;
     }
+    set_private_data(request.data()); // U-44; this may find no memory
     if (take && ops_->take_request(ep_, request.request()) != 0) {
         return fail(Type::invalid_handle, Sub::invalid_handle_cr);
     }
     active_ = false;
-    set_private_data(request.data()); // U-44
     const int rc = fi_accept(ep_, data.data(), data.size());
     if (rc == 0) {
         cr_ = nullptr;
@@ -261,6 +261,8 @@ Return Ep::post_failed(ssize_t rc) const {
         return fail(Type::insufficient_resources, Sub::resource_memory);
     case -FI_EOPNOTSUPP: // the peer is no `dat`, or serves no reads
         return fail(Type::model_not_supported);
+    case -FI_EFAULT: // FI_DAT_CHECK_BUFFERS
+        return fail(Type::invalid_address);
     default: // too long, a key of more than 32 bits
         return fail(Type::invalid_parameter);
     }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Making and changing an event dispatcher, and how events get into its FIFO. See evd.h.
-// May include: dat-shim, libfabric.
+// May include: dat-shim, base, libfabric.
 #include "dat-shim/evd.h"
 
+#include "base/attempt.h"
 #include "dat-shim/cno.h"
 #include "dat-shim/cr.h"
 #include "dat-shim/ep.h"
@@ -55,6 +56,9 @@ Return Evd::create(Ia& ia, std::int32_t min_length, Cno* cno, std::uint32_t stre
     }
     if (streams == 0 || (streams & ~stream::kAll) != 0) {
         return bad_argument(4);
+    }
+    if (cno) {
+        cno->expect_one_more();
     }
     evd = ia.make<Evd>(ia, min_length, streams);
     return cno ? evd->set_cno(cno) : kSuccess;
@@ -128,6 +132,9 @@ Return Evd::set_waitable(bool on) {
 }
 
 Return Evd::set_cno(Cno* cno) {
+    if (cno) {
+        cno->expect_one_more();
+    }
     Cno* before = nullptr;
     {
         const std::lock_guard lock(mutex_);
@@ -269,6 +276,16 @@ void Evd::drop_event_queue(Ia& of) {
 void Evd::forget(const Object& gone) {
     const std::lock_guard lock(mutex_);
     pump();
+    if (no_room_ && cq_) {
+        ofi::direct::remove_if(cq_, [&](const core::Completion& done) {
+            if (subject_of(done) != &gone) {
+                return false;
+            }
+            Event event{};
+            complete(done, event); // its slot is free again
+            return true;
+        });
+    }
     notifying_ = requests_ = software_ = 0;
     fifo_.remove_if([&](const Event& event) {
         if (event.subject == &gone) {
@@ -331,8 +348,8 @@ void Evd::append(EventQueue& from) {
 }
 
 void Evd::update_direct() {
-    const bool detour = !sources_.empty() || !fifo_.empty() || waiting_ || aborted_ ||
-                        (cno_ && cno_->has_descriptor());
+    const bool detour =
+        !sources_.empty() || !fifo_.empty() || waiting_ || (cno_ && cno_->has_descriptor());
     direct_.store(detour ? nullptr : cq_, std::memory_order_release);
 }
 
@@ -355,10 +372,14 @@ void Evd::watch_by_descriptor() {
         ops_->descriptors(&queue, nullptr, 0, &of_queue);
         changes += 1 + of_queue;
     });
-    if (std::exchange(watched_changes_, changes) != changes) {
-        std::vector<pollfd> watched{{wake_.fd(), POLLIN, 0}};
-        add_descriptors(watched);
-        cno_->watch(watched);
+    const bool same = std::exchange(watched_changes_, changes) == changes;
+    if (!same && !base::attempt([&] {
+            std::vector<pollfd> watched{{wake_.fd(), POLLIN, 0}};
+            add_descriptors(watched);
+            cno_->watch(watched);
+        })) {
+        watched_changes_ = 0; // who is woken looks, and it is tried again
+        return wake_.raise();
     }
     wake_.clear();
     if (!enabled_) { // EVD-30
@@ -398,6 +419,7 @@ void Evd::add_descriptors(std::vector<pollfd>& watched) {
 
 // Brings all that is there into the FIFO.
 void Evd::pump() {
+    no_room_ = false;
     if (sources_.empty()) {
         if (cq_) {
             drain_completions(done_);
@@ -418,6 +440,7 @@ void Evd::poll() {
         return pump();
     }
     const auto now = Clock::now();
+    no_room_ = false;
     if (now < ask_at_) {
         return pump_merged(FI_DAT_QUEUED);
     }
@@ -449,9 +472,20 @@ void Evd::pump_merged(std::uint64_t flags) {
     append(late_);
 }
 
+bool Evd::makes_room() {
+    no_room_ = no_room_ || !base::attempt([&] {
+                   for (EventQueue* queue : {&early_, &late_, &done_}) {
+                       queue->make_room(kBatch);
+                   }
+                   fifo_.make_room(early_.size() + late_.size() + done_.size() + kBatch);
+               });
+    return !no_room_;
+}
+
 bool Evd::drain_completions(EventQueue& into) {
     bool any = false;
-    while (take_events(cq_, kBatch, [&](const Event& event) { into.push(event); }) > 0) {
+    while (makes_room() &&
+           take_events(cq_, kBatch, [&](const Event& event) { into.push(event); }) > 0) {
         any = true;
     }
     return any;
@@ -460,7 +494,7 @@ bool Evd::drain_completions(EventQueue& into) {
 bool Evd::drain_events(EventQueue& early, EventQueue& late, std::uint64_t flags) {
     bool any = false;
     for (std::size_t i = 0; i < sources_.size(); ++i) {
-        while (read_event(sources_[i], early, late, flags)) {
+        while (makes_room() && read_event(sources_[i], early, late, flags)) {
             any = true;
         }
     }

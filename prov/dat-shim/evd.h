@@ -88,9 +88,6 @@ class Evd final : public Object {
     // watch() adds the descriptor of the domain, and triggers() reads when it is readable.
     bool moves_domain();
 
-    // IA-8: who waits returns DAT_ABORT. Returns when nobody waits any more.
-    void abort_waiters();
-
   private:
     struct Source {
         Ia* ia;
@@ -99,7 +96,8 @@ class Evd final : public Object {
 
     Return dequeue_slow(Event& event);
     bool notifies(const Event& event) const; // who waits
-    Return take(Event& event);               // from the FIFO, which is not empty
+    class Waiter;
+    Return take(Event& event); // from the FIFO, which is not empty
     Return wait_locked(std::unique_lock<std::mutex>& lock, std::uint32_t timeout_us,
                        std::int32_t threshold, Event& event, std::int32_t& more);
     std::optional<Return> take_if(std::size_t enough, Event& event, std::int32_t& more);
@@ -108,6 +106,8 @@ class Evd final : public Object {
     void pump();
     void poll();
     void pump_merged(std::uint64_t flags);
+    // For what is fetched next, so that nothing is fetched and lost.
+    bool makes_room();
     bool drain_completions(EventQueue& into);
     bool drain_events(EventQueue& early, EventQueue& late, std::uint64_t flags);
     bool read_event(const Source& source, EventQueue& early, EventQueue& late, std::uint64_t flags);
@@ -117,7 +117,8 @@ class Evd final : public Object {
     bool lend(int fd);
     template <class Each> void for_each_queue(Each&& each);
     void add_descriptors(std::vector<pollfd>& watched);
-    // Sleeps, if nothing is there; 0 or EINTR. What has woken it is dealt with.
+    // Sleeps, if nothing is there; 0, EINTR, or EBADF: the program has closed what it is woken by.
+    // What has woken it is dealt with.
     int sleep(std::unique_lock<std::mutex>& lock, const Deadline& deadline, Wake& wake);
     void watch_by_descriptor();
     void append(EventQueue& from);
@@ -149,8 +150,8 @@ class Evd final : public Object {
     int other_streams_ = 0;
     bool enabled_ = true;
     bool waitable_ = true;
-    bool waiting_ = false; // a thread is blocked
-    bool aborted_ = false;
+    bool waiting_ = false;            // a thread is blocked
+    bool no_room_ = false;            // there may be more, and no memory to fetch it
     int inside_ = 0;                  // threads in wait()
     const Wake* sleeper_ = nullptr;   // of the thread that is blocked
     fi_dat_ops_queue* ops_ = nullptr; // of the queues, once there is one

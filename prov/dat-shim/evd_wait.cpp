@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Taking events out of an event dispatcher, and sleeping for them. See evd.h.
-// May include: dat-shim, libfabric.
+// May include: dat-shim, base, libfabric.
+#include "base/attempt.h"
 #include "dat-shim/cno.h"
 #include "dat-shim/evd.h"
 #include "dat-shim/ia.h"
+#include "dat-shim/inside.h"
 #include "dat-shim/straight.h"
-
-#include <thread>
 
 namespace dat::shim {
 
@@ -39,7 +39,8 @@ Return Evd::dequeue_slow(Event& event) {
     }
     if (fifo_.empty()) {
         after_change();
-        return fail(Type::queue_empty);
+        return no_room_ ? fail(Type::insufficient_resources, Sub::resource_memory)
+                        : fail(Type::queue_empty);
     }
     return take(event);
 }
@@ -62,19 +63,34 @@ Return Evd::check_wait(std::int32_t threshold) const {
     return kSuccess;
 }
 
+// A thread in wait(), until it returns or has been cancelled.
+class Evd::Waiter {
+  public:
+    Waiter(Evd& evd, std::unique_lock<std::mutex>& lock) : evd_(evd), lock_(lock) {
+        ++evd_.inside_;
+    }
+    ~Waiter() {
+        if (evd_.waiting_) {
+            evd_.stop_waiting(lock_);
+        }
+        --evd_.inside_;
+    }
+    Waiter(const Waiter&) = delete;
+    Waiter& operator=(const Waiter&) = delete;
+
+  private:
+    Evd& evd_;
+    std::unique_lock<std::mutex>& lock_;
+};
+
 Return Evd::wait(std::uint32_t timeout_us, std::int32_t threshold, Event& event,
                  std::int32_t& more) {
     std::unique_lock lock(mutex_);
     if (const Return rc = check_wait(threshold)) {
         return rc;
     }
-    ++inside_;
-    const Return rc = wait_locked(lock, timeout_us, threshold, event, more);
-    if (waiting_) {
-        stop_waiting(lock);
-    }
-    --inside_;
-    return rc;
+    const Waiter inside(*this, lock);
+    return wait_locked(lock, timeout_us, threshold, event, more);
 }
 
 // A CNO that was passed over meanwhile looks again. Still counted as inside, so that
@@ -85,9 +101,8 @@ void Evd::stop_waiting(std::unique_lock<std::mutex>& lock) {
     lend(-1);
     after_change();
     if (Cno* const cno = cno_) {
-        lock.unlock();
+        const Unlocked meanwhile(lock);
         cno->kick();
-        lock.lock();
     }
 }
 
@@ -104,16 +119,20 @@ Return Evd::wait_locked(std::unique_lock<std::mutex>& lock, std::uint32_t timeou
         return fail(Type::timeout_expired);
     }
     const WakePool::Loan wake = ia().wakes().borrow();
-    const int fd = wake->fd();
-    if (fd < 0) {
+    if (wake->made() < 0) {
         return fail(Type::insufficient_resources, Sub::resource_device);
     }
     while (!deadline.passed()) {
         waiting_ = true;
         direct_.store(nullptr, std::memory_order_release);
         const Ia::Attendance there(ia(), cq_ != nullptr);
-        if (sleep(lock, deadline, *wake.get())) { // U-26
+        switch (sleep(lock, deadline, *wake.get())) {
+        case EINTR: // U-26
             return fail(Type::interrupted_call);
+        case EBADF:
+            return fail(Type::internal_error);
+        default:
+            break;
         }
         rc = take_if(enough, event, more);
         if (rc) {
@@ -124,26 +143,24 @@ Return Evd::wait_locked(std::unique_lock<std::mutex>& lock, std::uint32_t timeou
 }
 
 int Evd::sleep(std::unique_lock<std::mutex>& lock, const Deadline& deadline, Wake& wake) {
-    enum { kWake, kArrivals };
+    enum { kArrivals = 1 };
     int interrupted = 0;
     sleeper_ = &wake;
     // poll(2) passes over arrivals_ where it is none.
-    watched_.assign({{wake.fd(), POLLIN, 0}, {arrivals_, POLLIN, 0}});
-    if (lend(wake.fd())) {
+    watched_.assign({{wake.made(), POLLIN, 0}, {arrivals_, POLLIN, 0}});
+    if (lend(wake.made())) {
         add_descriptors(watched_);
-        lock.unlock();
+        const Unlocked meanwhile(lock);
+        const Outside asleep;
         interrupted = deadline.sleep(watched_);
-        lock.lock();
     }
     sleeper_ = nullptr;
-    lend(-1); // who looks need not be told
-    if (watched_[kWake].revents != 0) {
-        wake.clear(); // before looking
-    }
+    lend(-1);                                                       // who looks need not be told
+    const bool lost = wake.found_in(watched_) == Wake::Found::lost; // cleared before looking
     if (watched_[kArrivals].revents != 0) {
         ops_->arrived(&cq_->fid);
     }
-    return interrupted;
+    return lost ? EBADF : interrupted;
 }
 
 // What wait() returns now; nothing: it is to sleep.
@@ -151,7 +168,7 @@ std::optional<Return> Evd::take_if(std::size_t enough, Event& event, std::int32_
     if (fifo_.size() < enough || notifying_ == 0) {
         pump();
     }
-    if (aborted_) {
+    if (ia().is_closing()) {
         return fail(Type::abort); // EVD-20
     }
     if (!waitable_) {
@@ -162,6 +179,9 @@ std::optional<Return> Evd::take_if(std::size_t enough, Event& event, std::int32_
         rc = take(event);
     }
     more = static_cast<std::int32_t>(fifo_.size());
+    if (!rc && no_room_) {
+        rc = fail(Type::insufficient_resources, Sub::resource_memory);
+    }
     return rc;
 }
 
@@ -190,21 +210,6 @@ bool Evd::watch(std::vector<pollfd>& watched, Wake& bell) {
 bool Evd::moves_domain() {
     const std::lock_guard lock(mutex_);
     return enabled_ && !waiting_ && cq_;
-}
-
-void Evd::abort_waiters() {
-    for (;;) {
-        {
-            const std::lock_guard lock(mutex_);
-            aborted_ = true;
-            update_direct();
-            if (inside_ == 0) {
-                return;
-            }
-            wake_sleeper();
-        }
-        std::this_thread::yield();
-    }
 }
 
 } // namespace dat::shim

@@ -74,7 +74,13 @@ class EventQueue {
         ++first_;
         --count_;
     }
-    // Throws std::bad_alloc.
+    // For so many more. Throws std::bad_alloc.
+    void make_room(std::size_t more) {
+        while (count_ + more > slots_.size()) {
+            grow();
+        }
+    }
+    // Throws std::bad_alloc where there is no room.
     void push(const Event& event) {
         if (count_ == slots_.size()) {
             grow();

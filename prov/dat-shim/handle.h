@@ -8,6 +8,7 @@
 #ifndef DAT_SHIM_HANDLE_H
 #define DAT_SHIM_HANDLE_H
 
+#include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -22,29 +23,35 @@ enum class Kind : std::uint32_t { none, cr, ep, evd, ia, lmr, psp, pz, rmr, rsp,
 struct Shell {
     const void* dispatch = nullptr; // of the API version that the IA was opened with
     Object* object = nullptr;
-    Kind kind = Kind::none; // none: free
-    Shell* next = nullptr;  // in the list of free ones
+    // none: free, or of an object that nobody is to find any more. Written last.
+    std::atomic<Kind> kind{Kind::none};
+    Shell* next = nullptr; // in the list of free ones
+
+    bool is(Kind wanted) const { return kind.load(std::memory_order_acquire) == wanted; }
 };
 
-// Where shells are. Nothing is ever unmapped.
+// Where shells are: address space of one piece, mapped from its beginning as shells are taken.
+// Nothing is ever unmapped.
 struct Arena {
-    static constexpr std::size_t kSpan = std::size_t{1} << 28; // bytes of address space
-    // Before there is an arena no value of a pointer is within the span.
-    [[gnu::visibility("hidden")]] static inline std::uintptr_t base = 0 - kSpan;
+    [[gnu::visibility("hidden")]] static inline std::atomic<std::uintptr_t> base{0};
+    // How many are mapped. Written behind `base`, which is never written again.
+    [[gnu::visibility("hidden")]] static inline std::atomic<std::size_t> shells{0};
 };
 
 // Whether it is the address of a shell, which may be free. Any thread.
 inline bool is_in_arena(void* handle) {
     static_assert(std::has_single_bit(sizeof(Shell)));
-    const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(handle) - Arena::base;
-    // Turned so, what is not aligned is far outside the span.
-    return std::rotr(offset, std::countr_zero(sizeof(Shell))) < Arena::kSpan / sizeof(Shell);
+    const std::size_t shells = Arena::shells.load(std::memory_order_acquire);
+    const std::uintptr_t offset =
+        reinterpret_cast<std::uintptr_t>(handle) - Arena::base.load(std::memory_order_relaxed);
+    // Turned so, what is not aligned is far outside.
+    return std::rotr(offset, std::countr_zero(sizeof(Shell))) < shells;
 }
 
 // nullptr: no handle of an object that exists. Any thread.
 inline Shell* shell_of(void* handle) {
     Shell* shell = static_cast<Shell*>(handle);
-    return is_in_arena(handle) && shell->kind != Kind::none ? shell : nullptr;
+    return is_in_arena(handle) && !shell->is(Kind::none) ? shell : nullptr;
 }
 
 // A free shell; throws std::bad_alloc. The one that has been free for longest is taken, and

@@ -3,16 +3,20 @@
 // See ia.h. May include: dat-shim, libfabric.
 #include "dat-shim/ia.h"
 
+#include "base/attempt.h"
 #include "dat-shim/cno.h"
 #include "dat-shim/cr.h"
 #include "dat-shim/ep.h"
 #include "dat-shim/evd.h"
+#include "dat-shim/inside.h"
+#include "dat-shim/registry.h"
 #include "dat-shim/service_point.h"
 #include "dat-shim/srq.h"
 
 #include <rdma/fi_errno.h>
 
 #include <algorithm>
+#include <cstring>
 
 namespace dat::shim {
 
@@ -21,8 +25,8 @@ Ia::Ia(std::string name, Info info, const void* dispatch)
       dispatch_(dispatch) {}
 
 Ia::~Ia() {
-    for (const Buried& buried : buried_) {
-        delete buried.object;
+    while (!buried_.empty()) {
+        delete &buried_.pop();
     }
     if (domain_) {
         fi_close(&domain_->fid);
@@ -34,6 +38,7 @@ Ia::~Ia() {
         } else {
             async_evd_->drop_event_queue(*this);
             async_evd_->remove_stream();
+            async_evd_->ia().release();
         }
     }
     if (fabric_) {
@@ -57,7 +62,7 @@ Return Ia::from_errno(int rc) {
 Return Ia::open(const Opening& opening, Ia*& ia) {
     Info info = offer_of(opening.device);
     if (!info) {
-        return fail(Type::provider_not_found, Sub::name_not_registered);
+        return no_such_device(opening.name, opening.device, opening.major);
     }
     auto made = std::make_unique<Ia>(opening.name, std::move(info), opening.dispatch);
     if (const Return rc = made->open(opening)) {
@@ -89,8 +94,15 @@ Return Ia::open(const Opening& opening) {
         async_evd_ = new Evd(*this, std::max(opening.async_length, 8), stream::kAsync);
         async_is_own_ = true;
     }
-    if (!async_evd_->add_stream()) {
+    if (!async_is_own_ && !async_evd_->ia().lend()) {
         async_evd_ = nullptr;
+        return fail(Type::invalid_handle, Sub::invalid_handle_evd_async);
+    }
+    if (!async_evd_->add_stream()) {
+        if (!async_is_own_) {
+            async_evd_->ia().release();
+            async_evd_ = nullptr;
+        }
         return fail(Type::invalid_handle, Sub::invalid_handle_evd_async);
     }
     fid_eq* const queue = async_evd_->event_queue(*this);
@@ -112,46 +124,106 @@ void Ia::bury(Ep& ep) {
     const auto now = std::chrono::steady_clock::now();
     const std::lock_guard lock(mutex_);
     objects_.erase(&ep);
-    buried_.push_back({&ep, now});
+    ep.hide();
+    ep.buried_at_ = now;
+    buried_.push(ep);
     dig_up(now);
 }
 
 void Ia::dig_up(std::chrono::steady_clock::time_point now) {
-    const auto young = std::ranges::find_if(
-        buried_, [now](const Buried& one) { return now - one.since < std::chrono::seconds(1); });
-    for (auto one = buried_.begin(); one != young; ++one) {
-        delete one->object;
+    while (!buried_.empty() && now - buried_.front().buried_at_ >= std::chrono::seconds(1)) {
+        delete &buried_.pop();
     }
-    buried_.erase(buried_.begin(), young);
 }
 
-bool Ia::only_own_objects() {
+bool Ia::shares_device_with(const Ia& other) const {
+    return std::strcmp(info_->domain_attr->name, other.info_->domain_attr->name) == 0;
+}
+
+bool Ia::lend() {
     const std::lock_guard lock(mutex_);
-    return objects_.empty(); // the own asynchronous EVD is none of them
+    if (is_closing()) {
+        return false;
+    }
+    ++held_;
+    return true;
 }
 
-Return Ia::may_close(bool graceful) {
-    return graceful && !only_own_objects() ? fail(Type::invalid_state, Sub::invalid_state_ia_in_use)
-                                           : kSuccess;
+Return Ia::borrow(Evd& evd, Sub what) {
+    if (!evd.ia().lend()) {
+        return fail(Type::invalid_handle, what);
+    }
+    const std::lock_guard lock(mutex_);
+    if (!base::attempt([&] { ++borrowed_[&evd]; })) {
+        evd.ia().release();
+        return fail(Type::insufficient_resources, Sub::resource_memory);
+    }
+    return kSuccess;
 }
 
-void Ia::close() {
-    close_abruptly();
-    delete this;
-}
-
-// Calls it for each object of the kind, which may vanish meanwhile.
-template <class T, class Call> void Ia::for_each(Kind kind, Call&& call) {
-    std::vector<T*> found;
+void Ia::give_back(Evd& evd) {
     {
         const std::lock_guard lock(mutex_);
-        for (Object* object : objects_) {
-            if (object->kind() == kind) {
-                found.push_back(static_cast<T*>(object));
+        const auto entry = borrowed_.find(&evd);
+        if (--entry->second == 0) {
+            borrowed_.erase(entry);
+            if (&evd != async_evd_) {
+                evd.drop_event_queue(*this);
             }
         }
     }
-    std::ranges::for_each(found, call);
+    evd.ia().release();
+}
+
+Return Ia::begin_closing(bool graceful) {
+    const std::lock_guard lock(mutex_);
+    if (is_closing()) { // by another thread
+        return fail(Type::invalid_handle, Sub::invalid_handle_ia);
+    }
+    // The own asynchronous EVD is none of them.
+    if (graceful && (!objects_.empty() || held_ > 1)) {
+        return fail(Type::invalid_state, Sub::invalid_state_ia_in_use);
+    }
+    closing_.store(true, std::memory_order_relaxed);
+    conceal(*this);
+    if (async_is_own_) {
+        conceal(*async_evd_);
+    }
+    for (Object* object : objects_) {
+        conceal(*object);
+    }
+    return kSuccess;
+}
+
+void Ia::close() {
+    wakes_.end();
+    await_others();
+    end_all();
+    release();
+}
+
+// Behind the last there is nothing left but EVDs that had been lent.
+void Ia::release() {
+    if (--held_ == 0) {
+        for_each<Evd>(Kind::evd, [](Evd* evd) { evd->free(); });
+        delete this;
+    }
+}
+
+// Calls it for each object of the kind, which may destroy it.
+template <class T, class Call> void Ia::for_each(Kind kind, Call&& call) {
+    {
+        const std::lock_guard lock(mutex_);
+        found_.clear();
+        for (Object* object : objects_) {
+            if (object->kind() == kind) {
+                found_.push_back(object);
+            }
+        }
+    }
+    for (Object* object : found_) {
+        call(static_cast<T*>(object));
+    }
 }
 
 ServicePoint* Ia::find_point(std::uint64_t qualifier) {
@@ -189,12 +261,8 @@ Return Ia::memory_of_window(std::uint32_t rmr_context, std::uint64_t address, st
     return fail(Type::privileges_violation);
 }
 
-void Ia::close_abruptly() {
-    for_each<Cno>(Kind::cno, [](Cno* cno) { cno->abort_waiters(); });
-    for_each<Evd>(Kind::evd, [](Evd* evd) { evd->abort_waiters(); });
-    if (async_is_own_) {
-        async_evd_->abort_waiters();
-    }
+void Ia::end_all() {
+    for_each<Cno>(Kind::cno, [](Cno* cno) { cno->end_agent(); });
     for (const Kind kind : {Kind::psp, Kind::rsp, Kind::csp}) {
         for_each<ServicePoint>(kind, [](ServicePoint* point) { point->free(); });
     }
@@ -204,7 +272,13 @@ void Ia::close_abruptly() {
     for_each<Rmr>(Kind::rmr, [](Rmr* rmr) { rmr->free(); });
     for_each<Lmr>(Kind::lmr, [](Lmr* lmr) { lmr->free(); });
     for_each<Pz>(Kind::pz, [](Pz* pz) { pz->free(); });
-    for_each<Evd>(Kind::evd, [](Evd* evd) { evd->free(); });
+    for_each<Evd>(Kind::evd, [](Evd* evd) {
+        evd->set_cno(nullptr);
+        evd->free(); // those that are lent remain (U-68)
+    });
+    if (async_is_own_) { // none of those
+        async_evd_->set_cno(nullptr);
+    }
     for_each<Cno>(Kind::cno, [](Cno* cno) { cno->free(); });
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // The interface adapter: fabric and domain of one interface, and all objects of an open
-// instance. May include: dat-shim, libfabric.
+// instance. May include: dat-shim, base, libfabric.
 #ifndef DAT_SHIM_IA_H
 #define DAT_SHIM_IA_H
 
+#include "base/list.h"
 #include "dat-shim/device.h"
 #include "dat-shim/memory.h"
 #include "dat-shim/object.h"
@@ -20,6 +21,7 @@
 #include <mutex>
 #include <string>
 #include <sys/socket.h>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -39,15 +41,19 @@ class Ia final : public Object {
     struct Opening {
         std::string name;
         std::string device;   // see offer_of()
+        unsigned major = 0;   // of the API
         const void* dispatch; // of its handles
         std::int32_t async_length;
         Evd* async = nullptr; // IA-2: the Consumer's; nullptr: one is made
         bool async_elsewhere = false;
     };
     static Return open(const Opening& opening, Ia*& ia);
-    // IA-7: whether close() may be called.
-    Return may_close(bool graceful);
-    // IA-8..IA-11: ends it, and all that belongs to it.
+    // IA-7: whether close() is to be called. From here on none of its handles is found, nor that
+    // of an object which is made later, and who waits returns DAT_ABORT (IA-8). Once.
+    Return begin_closing(bool graceful);
+    bool is_closing() const { return closing_.load(std::memory_order_relaxed); }
+    // IA-8..IA-11: ends it, and all that belongs to it, when no other thread is in a call that
+    // may have found it.
     void close();
 
     const std::string& name() const { return name_; }
@@ -91,13 +97,26 @@ class Ia final : public Object {
     template <class T, class... Args> T* make(Args&&... args) {
         auto made = std::make_unique<T>(std::forward<Args>(args)...);
         const std::lock_guard lock(mutex_);
+        found_.reserve(objects_.size() + 1);
         objects_.insert(made.get());
+        if (is_closing()) {
+            conceal(*made);
+        }
         return made.release();
     }
     void destroy(Object& object);
-    // As destroy(), but its memory stays for a moment: a thread that dequeues may just be
-    // reading it.
+    // As destroy(), but its memory stays for a moment, without a handle: a thread that dequeues may
+    // just be reading it.
     void bury(Ep& ep);
+
+    // U-68: whether endpoints of this may report their connections to an EVD of the other.
+    bool shares_device_with(const Ia& other) const;
+    // One more endpoint of this reports to an EVD of another IA, or one fewer: that IA cannot be
+    // closed gracefully meanwhile, and once closed abruptly it is destroyed behind the last.
+    // Behind the last of the EVD it drops the event queue. borrow() answers INVALID_HANDLE with
+    // `what` where a thread has begun to close that IA.
+    Return borrow(Evd& evd, Sub what);
+    void give_back(Evd& evd);
 
     // V2-1: the lmr_context of the memory behind a bound window, if the range is in it.
     Return memory_of_window(std::uint32_t rmr_context, std::uint64_t address, std::uint64_t length,
@@ -108,16 +127,13 @@ class Ia final : public Object {
     static Return from_errno(int rc); // of a call that makes something
 
   private:
+    bool lend(); // false: it is being closed
+    void release();
     Return open(const Opening& opening);
-    bool only_own_objects();
+    static void conceal(Object& object) { object.conceal(); }
     template <class T, class Call> void for_each(Kind kind, Call&& call);
-    void close_abruptly();
+    void end_all();
     void dig_up(std::chrono::steady_clock::time_point now);
-
-    struct Buried {
-        Object* object;
-        std::chrono::steady_clock::time_point since;
-    };
 
     const std::string name_;
     const Info info_;
@@ -130,11 +146,16 @@ class Ia final : public Object {
     fi_dat_ops_domain* domain_ops_ = nullptr;
     Evd* async_evd_ = nullptr;
     bool async_is_own_ = false;
+    std::atomic<bool> closing_{false};
     LmrTable lmrs_;
     WakePool wakes_;
-    std::mutex mutex_; // what follows
+    // Its EVDs, to endpoints of others and for their asynchronous events; and 1 until it is closed.
+    std::atomic<int> held_{1};
+    std::mutex mutex_;                       // what follows
+    std::unordered_map<Evd*, int> borrowed_; // how many endpoints report to it
     std::unordered_set<Object*> objects_;
-    std::vector<Buried> buried_;
+    std::vector<Object*> found_;        // of for_each(); has room for all of them
+    base::List<Object, Buried> buried_; // owned; the oldest first
 };
 
 } // namespace dat::shim

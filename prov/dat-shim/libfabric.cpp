@@ -3,6 +3,8 @@
 // The few functions of libfabric that the provider calls, for a library that is to work
 // where libfabric is not installed, whatever FI_PROVIDER says. Hidden: a program that uses
 // libfabric as well keeps its own. May include: libfabric headers, std.
+#include "soft/kernel.h"
+
 #include <rdma/fabric.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
@@ -56,17 +58,29 @@ bool fill(fi_info& copy, const fi_info* from) {
     copy.ep_attr = copy_of(from ? from->ep_attr : nullptr);
     copy.domain_attr = copy_of(from ? from->domain_attr : nullptr);
     copy.fabric_attr = copy_of(from ? from->fabric_attr : nullptr);
+    // What the original points to is not the copy's, also where some of that is missing.
+    fi_ep_attr from_ep{};
+    fi_domain_attr from_domain{};
+    fi_fabric_attr from_fabric{};
+    if (copy.ep_attr) {
+        from_ep = *copy.ep_attr;
+        copy.ep_attr->auth_key = nullptr;
+    }
+    if (copy.domain_attr) {
+        from_domain = *copy.domain_attr;
+        copy.domain_attr->auth_key = nullptr;
+        copy.domain_attr->name = nullptr;
+    }
+    if (copy.fabric_attr) {
+        from_fabric = *copy.fabric_attr;
+        copy.fabric_attr->name = copy.fabric_attr->prov_name = nullptr;
+    }
     if (!copy.tx_attr || !copy.rx_attr || !copy.ep_attr || !copy.domain_attr || !copy.fabric_attr) {
         return false;
     }
     fi_ep_attr& ep = *copy.ep_attr;
     fi_domain_attr& domain = *copy.domain_attr;
     fi_fabric_attr& fabric = *copy.fabric_attr;
-    const fi_ep_attr from_ep = ep;
-    const fi_domain_attr from_domain = domain;
-    const fi_fabric_attr from_fabric = fabric;
-    ep.auth_key = domain.auth_key = nullptr;
-    domain.name = fabric.name = fabric.prov_name = nullptr;
     return copy_bytes(ep.auth_key, from_ep.auth_key, from_ep.auth_key_size) &&
            copy_bytes(domain.auth_key, from_domain.auth_key, from_domain.auth_key_size) &&
            copy_text(domain.name, from_domain.name) && copy_text(fabric.name, from_fabric.name) &&
@@ -157,6 +171,7 @@ void fi_log(const fi_provider*, fi_log_level level, fi_log_subsys, const char*, 
     va_start(args, format);
     std::vsnprintf(line, sizeof line, format, args);
     va_end(args);
+    const dat::kernel::NoCancel while_writing;
     std::fprintf(stderr, "libdat: %s%s", level == FI_LOG_WARN ? "warning: " : "", line);
 }
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See memory.h. May include: dat-shim, libfabric.
+// See memory.h. May include: dat-shim, base, libfabric.
 #include "dat-shim/memory.h"
 
+#include "base/attempt.h"
 #include "dat-shim/ia.h"
+#include "soft/kernel.h"
 
 #include <rdma/fi_domain.h>
 #include <rdma/fi_errno.h>
@@ -14,7 +16,7 @@
 #include <new>
 #include <sstream>
 #include <string>
-#include <sys/mman.h>
+#include <utility>
 
 namespace dat::shim {
 namespace {
@@ -41,17 +43,40 @@ Return Pz::free() {
 
 // --- LmrTable ------------------------------------------------------------------
 
-LmrTable::LmrTable() {
-    void* const memory = mmap(nullptr, kEntries * sizeof(Entry), PROT_READ | PROT_WRITE,
-                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED) {
-        throw std::bad_alloc();
-    }
-    entries_ = static_cast<Entry*>(memory); // zeroes are what an Entry begins with
-    entries_->context = ~std::uint32_t{0};  // of index 0, which no region has
+void LmrTable::Entry::copy(const Entry& other) {
+    end = other.end;
+    length = other.length;
+    shift = other.shift;
+    pz = other.pz;
+    lmr = other.lmr;
+    privileges = other.privileges;
+    context = other.context.load();
+    to_read = other.to_read.load();
+    to_write = other.to_write.load();
 }
 
-LmrTable::~LmrTable() { munmap(entries_, kEntries * sizeof(Entry)); }
+LmrTable::LmrTable() {
+    tables_.push_back(std::make_unique<Entry[]>(kFirstEntries));
+    tables_.back()[0].context = ~std::uint32_t{0}; // of index 0, which no region has
+    entries_ = tables_.back().get();
+    mask_ = kFirstEntries - 1;
+}
+
+LmrTable::~LmrTable() = default;
+
+// Twice as many. Who reads meanwhile may do so in the old table, which has what he may know; the
+// mask is written last and read first, so that it is never that of a larger table.
+void LmrTable::grow() {
+    const std::uint32_t count = mask_ + 1;
+    tables_.reserve(tables_.size() + 1);
+    auto larger = std::make_unique<Entry[]>(std::size_t{count} * 2);
+    for (std::uint32_t i = 0; i < count; ++i) {
+        larger[i].copy(tables_.back()[i]);
+    }
+    tables_.push_back(std::move(larger));
+    entries_.store(tables_.back().get(), std::memory_order_release);
+    mask_.store(count * 2 - 1, std::memory_order_release);
+}
 
 std::uint32_t LmrTable::add(const Region& what) {
     const std::lock_guard lock(mutex_);
@@ -60,6 +85,12 @@ std::uint32_t LmrTable::add(const Region& what) {
         place = free_.front();
         free_.erase(free_.begin());
     } else if (used_ + 1 < kEntries) {
+        if (used_ == mask_) {
+            grow();
+        }
+        if (free_.capacity() <= used_) { // remove() has room for all of them
+            free_.reserve(std::size_t{2} * used_ + 16);
+        }
         place = {++used_, 1}; // index 0 is never used: a context of 0 is none
     } else {
         return 0;
@@ -69,7 +100,7 @@ std::uint32_t LmrTable::add(const Region& what) {
     const auto if_allowed = [&](std::uint32_t right) {
         return (what.privileges & right) != 0 ? pass : 0;
     };
-    Entry& entry = entries_[place.index];
+    Entry& entry = tables_.back()[place.index];
     entry.end = what.first + what.length;
     entry.length = what.length;
     entry.shift = what.shift;
@@ -85,7 +116,7 @@ std::uint32_t LmrTable::add(const Region& what) {
 void LmrTable::remove(std::uint32_t context) {
     const std::lock_guard lock(mutex_);
     const std::uint32_t index = context >> kGenerationBits;
-    Entry& entry = entries_[index];
+    Entry& entry = tables_.back()[index];
     entry.to_read.store(0, std::memory_order_release);
     entry.to_write.store(0, std::memory_order_release);
     entry.context.store(0, std::memory_order_release);
@@ -99,6 +130,7 @@ namespace {
 
 // LMR-1: whether the whole range is mapped shared (/proc/self/maps).
 bool is_shared(const std::byte* address, std::uint64_t length) {
+    const kernel::NoCancel while_reading;
     std::ifstream maps("/proc/self/maps");
     std::uint64_t at = reinterpret_cast<std::uintptr_t>(address);
     const std::uint64_t end = at + length;
@@ -152,12 +184,31 @@ Return Lmr::create(Ia& ia, Asked asked, Lmr*& lmr) {
     }
     lmr = ia.make<Lmr>(ia, asked);
     lmr->source_handle = asked.other ? asked.other->handle() : nullptr;
-    const Return rc = lmr->open();
+    Return rc = fail(Type::insufficient_resources, Sub::resource_memory);
+    (void)base::attempt([&] { rc = lmr->open(); });
     if (rc) {
+        if (lmr->region_) {
+            fi_close(&lmr->region_->fid);
+        }
         ia.destroy(*lmr);
     }
     return rc;
 }
+
+namespace {
+
+Return open_failure(int rc) {
+    switch (rc) {
+    case -FI_EINVAL:
+        return bad_argument(3);
+    case -FI_EFAULT: // U-72
+        return fail(Type::invalid_address);
+    default:
+        return fail(Type::insufficient_resources, Sub::resource_memory_region);
+    }
+}
+
+} // namespace
 
 Return Lmr::open() {
     if (asked.cookie) {
@@ -181,8 +232,7 @@ Return Lmr::open() {
     const int rc =
         fi_mr_regattr(ia().domain(), &attr, asked.zero_based ? FI_DAT_ZERO_BASED : 0, &region_);
     if (rc) {
-        return rc == -FI_EINVAL ? bad_argument(3)
-                                : fail(Type::insufficient_resources, Sub::resource_memory_region);
+        return open_failure(rc);
     }
     // Programs send from memory that they registered for local writing alone: devices do
     // not tell the two apart.
@@ -193,7 +243,6 @@ Return Lmr::open() {
     lmr_context_ = ia().lmrs().add(
         {first(), asked.length, asked.zero_based ? address : 0, asked.pz, this, privileges});
     if (lmr_context_ == 0) {
-        fi_close(&region_->fid);
         return fail(Type::insufficient_resources, Sub::resource_memory_region);
     }
     if ((asked.privileges & privilege::kRemote) != 0) { // LMR-5

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <sys/uio.h>
 #include <vector>
@@ -100,6 +101,8 @@ class LmrTable {
         Lmr* lmr = nullptr;
         std::atomic<std::uint32_t> context{0}; // 0: free
         std::uint32_t privileges = 0;
+
+        void copy(const Entry& other);
     };
     static_assert(sizeof(Entry) == 64);
     struct Region {
@@ -118,8 +121,11 @@ class LmrTable {
     // 0: the table is full. Throws std::bad_alloc.
     std::uint32_t add(const Region& what);
     void remove(std::uint32_t context);
-    // Where that context is, if it is one.
-    const Entry& place(std::uint32_t context) const { return entries_[context >> kGenerationBits]; }
+    // Where that context is, if it is one. Any other has a place too, where it is not.
+    const Entry& place(std::uint32_t context) const {
+        const std::uint32_t mask = mask_.load(std::memory_order_acquire); // first: see grow()
+        return entries_.load(std::memory_order_acquire)[context >> kGenerationBits & mask];
+    }
     const Entry* find(std::uint32_t context) const {
         const Entry& entry = place(context);
         return entry.context.load(std::memory_order_relaxed) == context ? &entry : nullptr;
@@ -128,15 +134,19 @@ class LmrTable {
   private:
     static constexpr std::uint32_t kGenerationBits = 12; // so a context is not used again soon
     static constexpr std::uint32_t kEntries = std::uint32_t{1} << (32 - kGenerationBits);
+    static constexpr std::uint32_t kFirstEntries = 64;
     struct Free {
         std::uint32_t index;
         std::uint32_t generation;
     };
 
-    // Address space of which the system gives pages as they are written; any context is
-    // within it.
-    Entry* entries_;
-    std::mutex mutex_; // the rest
+    void grow(); // throws std::bad_alloc
+
+    std::atomic<Entry*> entries_;
+    std::atomic<std::uint32_t> mask_; // as many, less 1; a power of two
+    std::mutex mutex_;                // the rest, and writing
+    // The table and those before it, which somebody may be reading.
+    std::vector<std::unique_ptr<Entry[]>> tables_;
     std::uint32_t used_ = 0;
     std::vector<Free> free_;
 };

@@ -1,21 +1,25 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // What all DAT objects share: a handle, the IA that they belong to, the Consumer's context.
-// May include: dat-shim.
+// May include: dat-shim, base.
 #ifndef DAT_SHIM_OBJECT_H
 #define DAT_SHIM_OBJECT_H
 
+#include "base/list.h"
 #include "dat-shim/codes.h"
 #include "dat-shim/handle.h"
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 
 namespace dat::shim {
 
 class Ia;
 
-class Object {
+struct Buried; // the list of an IA that an object may be in
+
+class Object : public base::Hook<Buried> {
   public:
     Object(const Object&) = delete;
     Object& operator=(const Object&) = delete;
@@ -40,23 +44,28 @@ class Object {
             give_back_shell(shell_);
         }
     }
-    // From here on nobody finds it.
+
+  private:
+    friend class Ia;
+    // From here on nobody finds it, and it has no handle. Under the lock of the IA.
     void hide() {
         give_back_shell(shell_);
         shell_ = nullptr;
     }
 
-  private:
-    friend class Ia;
+    // From here on nobody finds it; who has done so keeps the handle.
+    void conceal() { shell_->kind.store(Kind::none, std::memory_order_relaxed); }
+
     Ia& ia_;
     const Kind kind_;
     Shell* shell_;
+    std::chrono::steady_clock::time_point buried_at_{};
 };
 
 // The object behind a handle, nullptr if it is none of that class.
-template <class T> T* find(void* handle) {
+template <class T> [[gnu::always_inline]] inline T* find(void* handle) {
     Shell* shell = static_cast<Shell*>(handle);
-    if (!is_in_arena(handle) || shell->kind != T::kKind) [[unlikely]] {
+    if (!is_in_arena(handle) || !shell->is(T::kKind)) [[unlikely]] {
         return nullptr;
     }
     T* const object = static_cast<T*>(shell->object);

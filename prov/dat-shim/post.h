@@ -113,7 +113,8 @@ Return Ep::post_any_recv(std::int32_t count, const Triplet* iov, std::uint64_t c
     return kSuccess;
 }
 
-// DTO-4: as much as the remote range has is read.
+// DTO-4: as much as the segments hold is read. The length of the remote range is not looked at,
+// here or in a write: programs leave something else there.
 template <class Triplet, class Remote>
 Return Ep::post_read(std::int32_t count, const Triplet* iov, std::uint64_t cookie,
                      const Remote& remote, std::uint32_t flags) {
@@ -127,22 +128,11 @@ Return Ep::post_read(std::int32_t count, const Triplet* iov, std::uint64_t cooki
                                  segments, message.iov_count, total)) [[unlikely]] {
         return rc;
     }
-    if (total < remote.segment_length) [[unlikely]] {
-        return fail(Type::length_error);
-    }
-    std::uint64_t surplus = total - remote.segment_length;
-    while (surplus > 0) { // the last segments take less
-        iovec& last = segments[message.iov_count - 1];
-        const std::uint64_t less = surplus < last.iov_len ? surplus : last.iov_len;
-        last.iov_len -= less;
-        surplus -= less;
-        message.iov_count -= last.iov_len == 0 ? 1 : 0;
-    }
     Slot* const slot = begin(requests_, Operation::rdma_read, cookie, flags);
     if (!slot) [[unlikely]] {
         return fail(Type::insufficient_resources, Sub::resource_memory);
     }
-    const fi_rma_iov there{remote.virtual_address, remote.segment_length, remote.rmr_context};
+    const fi_rma_iov there{remote.virtual_address, total, remote.rmr_context};
     message.msg_iov = segments;
     message.desc = nullptr;
     message.addr = FI_ADDR_UNSPEC;
@@ -171,9 +161,6 @@ Return Ep::post_any_write(std::int32_t count, const Triplet* iov, std::uint64_t 
     if (const Return rc = gather(count, attributes_.max_write_iov, iov, privilege::kLocalRead,
                                  segments, message.iov_count, total)) [[unlikely]] {
         return rc;
-    }
-    if (total > remote.segment_length) [[unlikely]] {
-        return fail(Type::length_error);
     }
     Slot* const slot = begin(
         requests_, immediate ? Operation::write_immediate : Operation::rdma_write, cookie, flags);
@@ -213,7 +200,7 @@ Return Ep::post_atomic(const Triplet& local, const Remote& remote, std::uint64_t
     if (const Return rc = gather(1, 1, &local, privilege::kLocalWrite, result, used, total)) {
         return rc;
     }
-    if (total < sizeof operand || remote.segment_length < sizeof operand) {
+    if (total < sizeof operand) {
         return fail(Type::length_error);
     }
     Slot* const slot =

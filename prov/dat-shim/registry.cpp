@@ -3,8 +3,10 @@
 // See registry.h. May include: dat-shim, libfabric, system headers.
 #include "dat-shim/registry.h"
 
+#include "base/log.h"
 #include "dat-shim/conf.h"
 #include "dat-shim/device.h"
+#include "soft/kernel.h"
 
 #include <rdma/providers/fi_log.h>
 
@@ -13,37 +15,88 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
+#include <fcntl.h>
+#include <new>
 #include <optional>
 #include <sstream>
+#include <string>
 #include <string_view>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 #include <utility>
 
 namespace dat::shim {
 namespace {
 
-struct Closer {
-    void operator()(std::FILE* file) const { std::fclose(file); }
+constexpr std::size_t kLongest = std::size_t{4} << 20; // bytes of a dat.conf
+constexpr std::size_t kNamed = 16;                     // lines that are named as bad
+
+struct Descriptor {
+    int fd;
+    ~Descriptor() { close(fd); }
 };
 
-// Nothing: errno says why.
-std::optional<std::string> contents_of(const std::string& path) {
-    const std::unique_ptr<std::FILE, Closer> file(std::fopen(path.c_str(), "re"));
-    if (!file) {
-        return std::nullopt;
+struct Contents {
+    std::optional<std::string> text; // nothing: `why` says why
+    std::string why;
+    bool missing = false; // there is no such file
+};
+
+bool is_exhausted(int error) { return error == EMFILE || error == ENFILE; }
+
+Contents unreadable(int error) { return {std::nullopt, std::strerror(error), error == ENOENT}; }
+
+// What may block, or never ends, is not even opened: opening a device may do something. /dev/null
+// is how one says that there is to be no file.
+Contents not_regular(const struct stat& status) {
+    if (S_ISCHR(status.st_mode) && status.st_rdev == makedev(1, 3)) {
+        return {std::string(), {}, false};
     }
+    return S_ISDIR(status.st_mode)
+               ? unreadable(EISDIR)
+               : Contents{std::nullopt, "not a regular file, which it has to be", false};
+}
+
+Contents contents_of(const std::string& path) {
+    struct stat status {};
+    if (stat(path.c_str(), &status) != 0) {
+        return unreadable(errno);
+    }
+    if (!S_ISREG(status.st_mode)) {
+        return not_regular(status);
+    }
+    const Descriptor file{open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)};
+    if (file.fd < 0 && is_exhausted(errno)) {
+        throw std::bad_alloc(); // it is read the next time
+    }
+    if (file.fd < 0 || fstat(file.fd, &status) != 0) {
+        return unreadable(errno);
+    }
+    if (!S_ISREG(status.st_mode)) { // it is another one by now
+        return not_regular(status);
+    }
+    // The size may be 0, as in /proc, or grow meanwhile.
     std::string text;
     char part[4096];
-    while (const std::size_t size = std::fread(part, 1, sizeof part, file.get())) {
-        text.append(part, size);
+    while (text.size() <= kLongest) {
+        const ssize_t size = read(file.fd, part, sizeof part);
+        if (size == 0) {
+            return {std::move(text), {}, false};
+        }
+        if (size > 0) {
+            text.append(part, static_cast<std::size_t>(size));
+        } else if (errno != EINTR) {
+            return unreadable(errno);
+        }
     }
-    return std::ferror(file.get()) ? std::nullopt : std::optional(text);
+    return {std::nullopt, "longer than " + std::to_string(kLongest) + " bytes", false};
 }
 
 // Which file it is, and what is in it. 1.2 comes from Solaris, which has it in a folder of
 // its own (U-49). Where DAT_OVERRIDE names one, no other is looked for.
 std::vector<ConfEntry> read_conf(unsigned major) {
+    const kernel::NoCancel within;
     std::vector<std::string> paths{"/etc/dat.conf", "/etc/dat/dat.conf"};
     if (major == 1) {
         std::swap(paths.front(), paths.back());
@@ -53,18 +106,26 @@ std::vector<ConfEntry> read_conf(unsigned major) {
         paths = {given};
     }
     for (const std::string& path : paths) {
-        const std::optional<std::string> text = contents_of(path);
-        if (!text) {
-            if (given || errno != ENOENT) { // neither of the others has to be there
+        const Contents contents = contents_of(path);
+        if (!contents.text) {
+            if (given || !contents.missing) { // neither of the others has to be there
                 std::fprintf(stderr, "libdat: %s: %s; taken for empty\n", path.c_str(),
-                             std::strerror(errno));
+                             contents.why.c_str());
             }
             continue;
         }
-        return parse_conf(*text, [&](const ConfProblem& problem) {
-            std::fprintf(stderr, "libdat: %s:%zu:%zu: expected %s; the line is ignored\n",
-                         path.c_str(), problem.line, problem.column, problem.expected.c_str());
+        std::size_t bad = 0;
+        auto entries = parse_conf(*contents.text, [&](const ConfProblem& problem) {
+            if (bad++ < kNamed) {
+                std::fprintf(stderr, "libdat: %s:%zu:%zu: expected %s; the line is ignored\n",
+                             path.c_str(), problem.line, problem.column, problem.expected.c_str());
+            }
         });
+        if (bad > kNamed) {
+            std::fprintf(stderr, "libdat: %s: %zu more lines are ignored\n", path.c_str(),
+                         bad - kNamed);
+        }
+        return entries;
     }
     return {};
 }
@@ -122,6 +183,39 @@ std::vector<Name> list_names(unsigned major) {
     return names;
 }
 
+namespace {
+
+// What can be opened, for a line of the log.
+std::string names_there_are(unsigned major) {
+    std::string text;
+    for (const Name& name : list_names(major)) {
+        text += (text.empty() ? "" : " ") + name.name;
+    }
+    return text.empty() ? "none" : text;
+}
+
+} // namespace
+
+Return no_such_device(const std::string& name, const std::string& device, unsigned major) {
+    if (out_of_descriptors()) {
+        return fail(Type::insufficient_resources, Sub::resource_device);
+    }
+    if (fi_log_enabled(nullptr, FI_LOG_WARN, FI_LOG_CORE)) {
+        const std::string there = names_there_are(major);
+        if (device.empty() || device == name) {
+            DAT_WARN(core, "dat_ia_open(): there is no IA of the name \"%s\"; there are: %s",
+                     name.c_str(), there.c_str());
+        } else {
+            DAT_WARN(core,
+                     "dat_ia_open(): the entry \"%s\" of dat.conf says \"%s\", where nothing is "
+                     "offered: it has to be an interface, RDMA device or address of this host; "
+                     "there are: %s",
+                     name.c_str(), device.c_str(), there.c_str());
+        }
+    }
+    return fail(Type::provider_not_found, Sub::name_not_registered);
+}
+
 Return resolve(const std::string& name, unsigned offered, unsigned major, unsigned minor,
                bool thread_safe, std::string& device) {
     if (major != offered) {
@@ -141,15 +235,14 @@ Return resolve(const std::string& name, unsigned offered, unsigned major, unsign
             if (device.empty()) {
                 device = adapter_in(name);
             }
-            return device.empty() ? fail(Type::provider_not_found, Sub::name_not_registered)
-                                  : kSuccess;
+            return device.empty() ? no_such_device(name, entry.parameters, offered) : kSuccess;
         }
     }
     if (why) {
         return why;
     }
     device = adapter_in(name);
-    return device.empty() ? fail(Type::provider_not_found, Sub::name_not_registered) : kSuccess;
+    return device.empty() ? no_such_device(name, device, offered) : kSuccess;
 }
 
 } // namespace dat::shim

@@ -28,6 +28,10 @@ std::vector<Name> list_names(unsigned major);
 Return resolve(const std::string& name, unsigned offered, unsigned major, unsigned minor,
                bool thread_safe, std::string& device);
 
+// The error of an IA that cannot be opened since nothing is offered on `device`; says so in the
+// log, with the names that there are. `device`: empty, or of the parameters of its entry.
+Return no_such_device(const std::string& name, const std::string& device, unsigned major);
+
 // What the parameters of dat.conf name: an interface, an address, a host, or an RDMA device
 // and port. Empty: the parameters are.
 std::string device_of(const std::string& parameters);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See service_point.h and cr.h. May include: dat-shim, libfabric.
+// See service_point.h and cr.h. May include: dat-shim, base, libfabric.
 #include "dat-shim/service_point.h"
 
+#include "base/attempt.h"
 #include "dat-shim/cr.h"
 #include "dat-shim/ep.h"
 #include "dat-shim/evd.h"
@@ -55,11 +56,13 @@ Return ServicePoint::create(Ia& ia, const Asked& asked, ServicePoint*& point) {
     if (asked.ep && asked.ep->state() != FI_DAT_UNCONNECTED) {
         return asked.ep->state_error(); // SP-10
     }
+    point = ia.make<ServicePoint>(ia, asked);
     if (!asked.evd->add_stream()) {
+        ia.destroy(*point);
         return bad_argument(3);
     }
-    point = ia.make<ServicePoint>(ia, asked);
-    const Return rc = point->open();
+    Return rc = fail(Type::insufficient_resources, Sub::resource_memory);
+    (void)base::attempt([&] { rc = point->open(); });
     if (rc) {
         if (point->pep_) {
             fi_close(&point->pep_->fid);
@@ -131,14 +134,23 @@ bool ServicePoint::request_arrived(fi_info* given, std::span<const std::byte> da
         ia().fabric_ops().refuse(ia().fabric(), handle);
         return false;
     }
-    Cr* const cr = ia().make<Cr>(ia(), std::move(info), data, asked_.qualifier);
-    if (kind() == Kind::rsp) {
-        cr->set_ep(asked_.ep);
-        asked_.ep->cr_ = cr;
-    } else if (asked_.makes_endpoints) {
-        fid_ep* made = nullptr;
-        ia().fabric_ops().request_endpoint(ia().fabric(), handle, &made);
-        cr->set_ep(&Ep::adopt(ia(), made, *cr));
+    Cr* cr = nullptr;
+    if (!base::attempt([&] {
+            cr = ia().make<Cr>(ia(), std::move(info), data, asked_.qualifier);
+            if (kind() == Kind::rsp) {
+                cr->set_ep(asked_.ep);
+                asked_.ep->cr_ = cr;
+            } else if (asked_.makes_endpoints) {
+                fid_ep* made = nullptr;
+                ia().fabric_ops().request_endpoint(ia().fabric(), handle, &made);
+                cr->set_ep(&Ep::adopt(ia(), made, *cr));
+            }
+        })) {
+        ia().fabric_ops().refuse(ia().fabric(), handle); // out of memory
+        if (cr) {
+            ia().destroy(*cr);
+        }
+        return false;
     }
     event.number = Number::connection_request;
     event.notice = kAlways;

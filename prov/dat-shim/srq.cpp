@@ -129,8 +129,11 @@ Return Srq::post(const iovec* segments, std::size_t count, std::uint64_t cookie)
     slot->operation = Operation::receive;
     outstanding_.fetch_add(1);
     fi_msg message{segments, nullptr, count, FI_ADDR_UNSPEC, slot, 0};
-    if (fi_recvmsg(srx_, &message, FI_COMPLETION) != 0) {
+    if (const ssize_t rc = fi_recvmsg(srx_, &message, FI_COMPLETION); rc != 0) {
         release(*slot);
+        if (rc == -FI_EFAULT) { // FI_DAT_CHECK_BUFFERS
+            return fail(Type::invalid_address);
+        }
         return fail(Type::insufficient_resources, Sub::resource_srq);
     }
     return kSuccess;

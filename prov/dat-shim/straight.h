@@ -37,8 +37,8 @@ template <std::uint32_t kFlags, class Triplet, class Other>
                                                          std::uint64_t cookie, std::uint32_t flags,
                                                          Other&& other) {
     iovec segment;
-    if (!is_plain<privilege::kLocalRead>(count, iov, UINT64_MAX, flags ^ kFlags, plain_sends_,
-                                         requests_, segment)) [[unlikely]] {
+    if (!is_plain<privilege::kLocalRead>(count, iov, flags ^ kFlags, plain_sends_, requests_,
+                                         segment)) [[unlikely]] {
         return std::forward<Other>(other)();
     }
     return post_plain(
@@ -68,8 +68,8 @@ template <std::uint32_t kFlags, class Triplet, class Remote, class Other>
 Ep::post_plain_write(std::int32_t count, const Triplet* iov, std::uint64_t cookie,
                      const Remote& remote, std::uint32_t flags, Other&& other) {
     iovec segment;
-    if (!is_plain<privilege::kLocalRead>(count, iov, remote.segment_length, flags ^ kFlags,
-                                         plain_writes_, requests_, segment)) [[unlikely]] {
+    if (!is_plain<privilege::kLocalRead>(count, iov, flags ^ kFlags, plain_writes_, requests_,
+                                         segment)) [[unlikely]] {
         return std::forward<Other>(other)();
     }
     return post_plain(
@@ -103,8 +103,8 @@ template <class Triplet>
 [[gnu::always_inline]] inline Return Ep::post_recv(std::int32_t count, const Triplet* iov,
                                                    std::uint64_t cookie, std::uint32_t flags) {
     iovec segment;
-    if (!is_plain<privilege::kLocalWrite>(count, iov, UINT64_MAX, flags, plain_receives_, receives_,
-                                          segment)) [[unlikely]] {
+    if (!is_plain<privilege::kLocalWrite>(count, iov, flags, plain_receives_, receives_, segment))
+        [[unlikely]] {
         return post_any_recv(count, iov, cookie, flags);
     }
     return post_plain(

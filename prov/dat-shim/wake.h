@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// Sleeping on descriptors. May include: std, system headers.
+// Sleeping on descriptors: where a thread may be cancelled (pthread_cancel(3)), and nowhere else.
+// May include: soft/kernel.h, std, system headers.
 #ifndef DAT_SHIM_WAKE_H
 #define DAT_SHIM_WAKE_H
 
+#include "soft/kernel.h"
+
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
@@ -11,6 +16,7 @@
 #include <memory>
 #include <mutex>
 #include <poll.h>
+#include <sched.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 #include <utility>
@@ -28,41 +34,58 @@ class Wake {
 
     // As if new; who watches it does not any more.
     void drop() {
-        if (fd_ >= 0) {
-            close(std::exchange(fd_, -1));
+        if (made() >= 0) {
+            kernel::close(made());
+            forget();
         }
     }
     // -1: out of descriptors.
     int fd() {
-        if (fd_ < 0) {
-            fd_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+        if (made() < 0) {
+            fd_.store(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), std::memory_order_relaxed);
         }
-        return fd_;
+        return made();
     }
+    // As it was made; -1: it was not.
+    int made() const { return fd_.load(std::memory_order_relaxed); }
     // Nobody sleeps on what was not made.
     void raise() const {
-        const std::uint64_t one = 1;
-        if (fd_ >= 0) {
-            [[maybe_unused]] const auto written = write(fd_, &one, sizeof one);
+        if (made() >= 0) {
+            kernel::raise(made());
         }
     }
-    // Whether it was raised.
-    bool clear() const {
-        std::uint64_t count = 0;
-        return fd_ >= 0 && read(fd_, &count, sizeof count) > 0;
+    void clear() const {
+        if (made() >= 0) {
+            kernel::lower(made());
+        }
     }
-    // clear(), if poll(2) has found it raised among these: no system call where it has not.
-    bool clear_if_in(const std::vector<pollfd>& polled) const {
+
+    // What became of it among those that poll(2) has looked at. Where it was raised it is cleared;
+    // no system call where it was not.
+    enum class Found { quiet, raised, lost };
+    // Lost: the program has closed or replaced it. The next fd() makes another.
+    Found found_in(const std::vector<pollfd>& polled) {
         for (const pollfd& each : polled) {
-            if (each.fd == fd_ && each.revents != 0) {
-                return clear();
+            if (each.fd == made() && each.revents != 0) {
+                if ((each.revents & POLLNVAL) == 0) {
+                    if (kernel::lower(made())) {
+                        return Found::raised;
+                    }
+                    if (errno == EAGAIN) { // by another thread
+                        return Found::quiet;
+                    }
+                }
+                forget();
+                return Found::lost;
             }
         }
-        return false;
+        return Found::quiet;
     }
 
   private:
-    int fd_ = -1;
+    void forget() { fd_.store(-1, std::memory_order_relaxed); }
+
+    std::atomic<int> fd_{-1};
 };
 
 // What threads of an IA sleep on: as many as ever slept at once. Any thread.
@@ -71,41 +94,72 @@ class WakePool {
     // Returned to the pool at its end.
     class Loan {
       public:
-        Loan(WakePool& pool, std::unique_ptr<Wake> wake) : pool_(pool), wake_(std::move(wake)) {}
-        ~Loan() { pool_.give_back(std::move(wake_)); }
+        Loan(WakePool& pool, Wake& wake) : pool_(pool), wake_(wake) {}
+        ~Loan() { pool_.give_back(wake_); }
         Loan(const Loan&) = delete;
         Loan& operator=(const Loan&) = delete;
-        Wake* operator->() const { return wake_.get(); }
-        Wake* get() const { return wake_.get(); }
+        Wake* operator->() const { return &wake_; }
+        Wake* get() const { return &wake_; }
 
       private:
         WakePool& pool_;
-        std::unique_ptr<Wake> wake_;
+        Wake& wake_;
     };
 
-    // Raised if who had it last was just being woken, so that the first sleep on it ends at
-    // once. Throws std::bad_alloc; out of descriptors its fd() is -1.
+    // Raised if who had it last was just being woken, or behind end(), so that the first sleep
+    // on it ends at once. Throws std::bad_alloc; out of descriptors its made() is -1.
     Loan borrow() {
         const std::lock_guard lock(mutex_);
         if (spare_.empty()) {
-            spare_.reserve(made_ + 1); // so that giving back needs no memory
-            ++made_;
-            return {*this, std::make_unique<Wake>()};
+            spare_.reserve(all_.size() + 1); // so that giving back needs no memory
+            all_.reserve(all_.size() + 1);
+            all_.push_back(std::make_unique<Wake>());
+            spare_.push_back(all_.back().get());
         }
-        std::unique_ptr<Wake> wake = std::move(spare_.back());
+        Wake& wake = *spare_.back();
+        if (wake.fd() >= 0 && ended_) {
+            wake.raise();
+        }
         spare_.pop_back();
-        return {*this, std::move(wake)};
+        return {*this, wake};
+    }
+    // Wakes all that sleep, who are to look whether the IA closes, and to return then. Returns when
+    // none of them has a loan any more.
+    void end() {
+        for (;; sched_yield()) {
+            const std::lock_guard lock(mutex_);
+            ended_ = true;
+            if (spare_.size() == all_.size()) {
+                return;
+            }
+            for (const std::unique_ptr<Wake>& each : all_) {
+                each->raise();
+            }
+        }
     }
 
   private:
-    void give_back(std::unique_ptr<Wake> wake) {
+    void give_back(Wake& wake) {
         const std::lock_guard lock(mutex_);
-        spare_.push_back(std::move(wake));
+        spare_.push_back(&wake);
     }
 
     std::mutex mutex_;
-    std::vector<std::unique_ptr<Wake>> spare_;
-    std::size_t made_ = 0;
+    std::vector<std::unique_ptr<Wake>> all_;
+    std::vector<Wake*> spare_;
+    bool ended_ = false;
+};
+
+// Without the lock as long as it lives; whoever is cancelled meanwhile has it again as well.
+class Unlocked {
+  public:
+    explicit Unlocked(std::unique_lock<std::mutex>& lock) : lock_(lock) { lock_.unlock(); }
+    ~Unlocked() { lock_.lock(); }
+    Unlocked(const Unlocked&) = delete;
+    Unlocked& operator=(const Unlocked&) = delete;
+
+  private:
+    std::unique_lock<std::mutex>& lock_;
 };
 
 // To be polled for reading, once.
@@ -130,18 +184,24 @@ class Deadline {
                         : Clock::time_point()) {}
     bool passed() const { return bounded_ && Clock::now() >= end_; }
 
-    // Sleeps until one of them is readable or the time is over; 0, or EINTR.
+    // Sleeps until one of them is readable or the time is over, or for some seconds: who sleeps
+    // looks then whether it is still to, since the program may have closed what it would be woken
+    // by. 0, or EINTR. The thread may be cancelled.
     int sleep(std::vector<pollfd>& watched) const {
-        const auto rest = std::chrono::nanoseconds(end_ - Clock::now()).count();
-        const auto left_ns = rest > 0 ? rest : 0;
+        std::int64_t left_ns = kLongest;
+        if (bounded_) {
+            const std::int64_t rest = std::chrono::nanoseconds(end_ - Clock::now()).count();
+            left_ns = std::clamp<std::int64_t>(rest, 0, kLongest);
+        }
         const timespec left{static_cast<time_t>(left_ns / kBillion),
                             static_cast<long>(left_ns % kBillion)};
-        const int n = ppoll(watched.data(), watched.size(), bounded_ ? &left : nullptr, nullptr);
+        const int n = ppoll(watched.data(), watched.size(), &left, nullptr);
         return n < 0 && errno == EINTR ? EINTR : 0;
     }
 
   private:
     static constexpr std::int64_t kBillion = 1000000000;
+    static constexpr std::int64_t kLongest = 2 * kBillion;
 
     bool bounded_ = false;
     Clock::time_point end_{};

@@ -9,8 +9,9 @@
 #   ofi -> all of these, and libfabric    plugin.cpp -> all
 # core has no I/O, clock, thread or libfabric.
 #
-# prov/dat-shim includes itself, libfabric and what fi_ext_dat.h offers, and nothing of
-# prov/dat, but for straight.h, which includes ofi/direct.h. Its objects include no dat headers, nor what does: those are for udat20 and
+# prov/dat-shim includes itself, base, libfabric and what fi_ext_dat.h offers, and nothing else of
+# prov/dat, but for straight.h, which includes ofi/direct.h, and soft/kernel.h
+# and soft/barrier.h. Its objects include no dat headers, nor what does: those are for udat20 and
 # udat12, each its own, and udat/entry.h chooses which of them udat is compiled with.
 set -u
 . "$(dirname "${BASH_SOURCE[0]}")/sources.sh"
@@ -99,6 +100,8 @@ check_shim() { # file version form included
     '":ofi/direct.h')
         [ "$1" = prov/dat-shim/straight.h ] || complain "$1" "only straight.h may include \"$4\""
         ;;
+    '":soft/kernel.h' | '":soft/barrier.h') ;;
+    '":base/'*) [ -f "prov/dat/$4" ] || complain "$1" "\"$4\" is not a file under prov/dat" ;;
     '":'*) complain "$1" "\"$4\" is not of dat-shim" ;;
     '<:dat2/'*) [ "$2" = udat20 ] || complain "$1" "only udat20 may include <$4>" ;;
     '<:dat/'*) [ "$2" = udat12 ] || complain "$1" "only udat12 may include <$4>" ;;

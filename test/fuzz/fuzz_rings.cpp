@@ -9,12 +9,15 @@
 // May include: soft, core, system headers.
 #include "../unit/soft_harness.h"
 #include "input.h"
+#include "plain.h"
 
 #include "soft/shm/link.h"
 
 #include <array>
 #include <cstring>
 #include <memory>
+#include <sanitizer/asan_interface.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -23,7 +26,48 @@ using fuzz::Input;
 namespace shm = dat::shm;
 using dat::soft::OpCode;
 
+// Mappings of a segment outlive inputs, since the kernel takes more time to make one than an
+// input does. One that is not mapped is poisoned meanwhile.
 namespace {
+std::vector<void*> g_unmapped;
+} // namespace
+
+extern "C" {
+void* __real_mmap(void*, std::size_t, int, int, int, off_t);
+int __real_munmap(void*, std::size_t);
+
+void* __wrap_mmap(void* at, std::size_t size, int access, int flags, int fd, off_t from) {
+    if (size != sizeof(shm::Layout) || flags != MAP_SHARED || g_unmapped.empty()) {
+        return __real_mmap(at, size, access, flags, fd, from);
+    }
+    void* const mapped = g_unmapped.back();
+    g_unmapped.pop_back();
+    ASAN_UNPOISON_MEMORY_REGION(mapped, size);
+    return mapped;
+}
+
+int __wrap_munmap(void* mapped, std::size_t size) {
+    if (size != sizeof(shm::Layout)) {
+        return __real_munmap(mapped, size);
+    }
+    ASAN_POISON_MEMORY_REGION(mapped, size);
+    g_unmapped.push_back(mapped);
+    return 0;
+}
+}
+
+namespace {
+
+// The memory of all inputs, one after the other.
+int memory() {
+    static const int fd = [] {
+        int made = -1;
+        int error = 0;
+        FUZZ_CHECK(shm::Segment::create(made, error));
+        return made;
+    }();
+    return fd;
+}
 
 constexpr std::size_t kBuffer = 256;
 constexpr std::byte kUntouched{0x5c};
@@ -34,6 +78,7 @@ dat::soft::Domain& domain() {
         auto o = soft_test::options();
         o.settings.unexpected_bytes = 1024;
         o.settings.rnr_limit = std::chrono::seconds(0);
+        o.settings.end_grace = std::chrono::milliseconds(0);
         return o;
     }());
     return one;
@@ -44,9 +89,9 @@ struct Guarded {
     Guarded() { all.fill(kUntouched); }
     std::span<std::byte> inside() { return std::span(all).subspan(kBuffer, kBuffer); }
     void check() const {
-        for (std::size_t i = 0; i < kBuffer; ++i) {
-            FUZZ_CHECK(all[i] == kUntouched && all[2 * kBuffer + i] == kUntouched);
-        }
+        const auto bytes = std::span(all);
+        FUZZ_CHECK(fuzz::all_are(bytes.first(kBuffer), kUntouched));
+        FUZZ_CHECK(fuzz::all_are(bytes.last(kBuffer), kUntouched));
     }
     alignas(8) std::array<std::byte, 3 * kBuffer> all;
 };
@@ -54,12 +99,11 @@ struct Guarded {
 class World {
   public:
     explicit World(std::uint8_t agreed) : side_(domain(), {16, 16}) {
-        int fd = -1;
         int error = 0;
-        shm::Segment near = shm::Segment::create(fd, error);
-        far_ = shm::Segment::adopt(fd, error);
-        ::close(fd);
+        shm::Segment near = shm::Segment::adopt(memory(), error);
+        far_ = shm::Segment::adopt(memory(), error);
         FUZZ_CHECK(near && far_);
+        fuzz::clear({reinterpret_cast<std::byte*>(far_.side(true).mine), sizeof(shm::Layout)});
         int ends[2];
         FUZZ_CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) ==
                    0);
@@ -67,7 +111,7 @@ class World {
         shm::LinkParameters parameters;
         parameters.initiator = (agreed & 1) != 0;
         parameters.ord = parameters.ird = 2;
-        parameters.peer = getpid();
+        parameters.peer = shm::own_image();
         parameters.pulls = (agreed & 2) != 0;
         view_ = far_.side(!parameters.initiator);
         key_ = domain().regions().add(

@@ -3,6 +3,8 @@
 // See hostile_peer.h. May include: soft/iwarp codecs, system headers.
 #include "hostile_peer.h"
 
+#include "plain.h"
+
 #include <sys/socket.h>
 #include <unistd.h>
 #include <utility>
@@ -53,9 +55,7 @@ void HostilePeer::send(Opcode opcode, std::size_t size, bool last, bool ack_want
     segment.mo = static_cast<std::uint32_t>(message_.size());
     const std::size_t begin = message_.size();
     message_.resize(begin + size);
-    for (std::size_t i = begin; i < begin + size; ++i) {
-        message_[i] = static_cast<std::byte>(send_msn_ * 31 + i * 7 + (i >> 8));
-    }
+    fill_message(std::span(message_).subspan(begin), send_msn_, begin);
     queue(make_frame(segment, std::span(message_).subspan(begin)), true);
     if (last) {
         ++send_msn_;
@@ -98,10 +98,8 @@ void HostilePeer::read_response(std::size_t size) {
     segment.opcode = Opcode::read_response;
     segment.stag = read.stag;
     segment.to = response_offset_;
-    Bytes payload;
-    for (std::size_t i = 0; i < size; ++i) {
-        payload.push_back(response_byte(answered_, response_offset_ + i));
-    }
+    Bytes payload(size);
+    fill_response(payload, answered_, response_offset_);
     response_offset_ += static_cast<std::uint32_t>(size);
     segment.last = response_offset_ == read.size;
     queue(make_frame(segment, payload), false);

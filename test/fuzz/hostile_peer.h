@@ -71,11 +71,7 @@ class HostilePeer {
     bool dat_peer() const { return dat_peer_; }
     // What whole messages this peer has sent.
     const std::vector<Bytes>& messages() const { return messages_; }
-    // What byte `at` of the response to read number `read` is.
-    static std::byte response_byte(std::size_t read, std::size_t at) {
-        return static_cast<std::byte>(read * 59 + at * 3 + (at >> 8));
-    }
-    // The same of an atomic.
+    // The response to atomic number `read`; that to a read: fill_response().
     static std::uint64_t response_value(std::size_t read) { return read * 0x0101010101010107; }
 
   private:

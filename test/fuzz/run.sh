@@ -1,25 +1,36 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #
-# The fuzz targets, under ASan and UBSan: builds each in a temporary folder and runs
-# it from its seeds in test/fuzz/corpus. Needs clang with libFuzzer; no configure.
+# The fuzz targets, under ASan and UBSan: builds them in a temporary folder and runs each
+# from its seeds in test/fuzz/corpus. Needs clang with libFuzzer; no configure.
 #
-#   bash test/fuzz/run.sh                 about 20 s of fuzzing in all
-#   bash test/fuzz/run.sh SECONDS         so long for each target
-#   bash test/fuzz/run.sh --long          10 million inputs over all targets
+#   bash test/fuzz/run.sh                       some seconds of each target
+#   bash test/fuzz/run.sh SECONDS [TARGET...]   so long
+#   bash test/fuzz/run.sh --long [TARGET...]    10 million inputs of each target
 #   bash test/fuzz/run.sh --replay TARGET FILE...
 #
-# A line for each target says how many inputs it ran and what came of it. A finding
-# ends with status 1; its input is kept, and the command that replays it printed.
-# DAT_FUZZ_KEEP=DIR keeps the corpora that grew, and begins from those kept before.
+# As many targets run at once as there are processors, or DAT_FUZZ_JOBS. A line for each
+# says how many inputs it ran and what came of it. A finding ends with status 1; its input
+# is kept, and the command that replays it printed.
+#
+# DAT_FUZZ_KEEP=DIR keeps the corpora that grew, begins from those kept before, and lets a
+# long run that was stopped go on where it was, on the same sources.
+# DAT_FUZZ_LIBRARIES=DIR has uDAPL libraries with ASan and UBSan: taken as they are, in place
+# of being built with coverage.
+# DAT_FUZZ_BUILD=DIR keeps what is built, DAT_FUZZ_CXX is another compiler,
+# DAT_FUZZ_RUNS another number than 10 million.
 set -u
 
 root=$(cd "${DAT_SRCDIR:-$(dirname "${BASH_SOURCE[0]}")/../..}" && pwd) || exit 1
 fuzz=$root/test/fuzz
-targets=(mpa codec handshake receive rings)
-declare -A long_runs=([mpa]=4400000 [codec]=4400000 [handshake]=200000 [receive]=700000 [rings]=300000)
-declare -A max_size=([mpa]=600 [codec]=200 [handshake]=700 [receive]=600 [rings]=600)
-export ASAN_OPTIONS=${ASAN_OPTIONS:-quarantine_size_mb=8}
+targets=(mpa codec trailer conf hints handshake receive rings door handles12 handles20)
+# The largest inputs, in bytes.
+declare -A max_size=([mpa]=600 [codec]=200 [trailer]=220 [conf]=400 [hints]=400
+    [handshake]=700 [receive]=600 [rings]=600 [door]=400 [handles12]=300 [handles20]=300)
+long_runs=${DAT_FUZZ_RUNS:-10000000}
+jobs=${DAT_FUZZ_JOBS:-$(nproc)}
+optimize=-O2
+export ASAN_OPTIONS=${ASAN_OPTIONS:-quarantine_size_mb=8:malloc_context_size=2}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 
 usage() {
@@ -27,9 +38,9 @@ usage() {
     exit 2
 }
 
-clang=
+clang=${DAT_FUZZ_CXX:-}
 for name in clang++-14 clang++; do
-    if command -v "$name" >/dev/null; then
+    if [ -z "$clang" ] && command -v "$name" >/dev/null; then
         clang=$name
         break
     fi
@@ -37,9 +48,14 @@ done
 [ -n "$clang" ] || { echo 'no clang++; Debian: clang-14 libclang-rt-14-dev' >&2; exit 1; }
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/dat-fuzz.XXXXXX") || exit 1
-child=
+build=${DAT_FUZZ_BUILD:-$work/build}
+keep=${DAT_FUZZ_KEEP:-$work/keep}
 clean_up() {
-    [ -z "$child" ] || kill "$child" 2>/dev/null
+    local children
+    children=$(jobs -p; cat "$work"/*.pid 2>/dev/null)
+    # Unquoted on purpose: one argument a process.
+    [ -z "$children" ] || kill $children 2>/dev/null
+    wait
     rm -rf "$work"
 }
 trap clean_up EXIT
@@ -47,97 +63,119 @@ trap 'exit 129' HUP
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-# Prints the sources that a target is made of.
-sources() {
-    local iwarp=$root/prov/dat/soft/iwarp name
-    echo "$fuzz/fuzz_$1.cpp"
-    case $1 in
-    handshake | receive | rings)
-        [ "$1" != receive ] || echo "$fuzz/hostile_peer.cpp"
-        find "$root/prov/dat/"{base,core,soft} -name '*.cpp' | sort
-        ;;
-    *)
-        for name in crc32c ddp mpa rdmap terminate; do echo "$iwarp/$name.cpp"; done
-        ;;
-    esac
-}
-
-# What libFuzzer is to find its way through carries coverage; the peer's own code not.
-compile() { # source
-    local kind=fuzzer-no-link,address,undefined
-    [ "${1##*/}" != hostile_peer.cpp ] || kind=address,undefined
-    "$clang" -std=c++20 -g -O2 -fno-omit-frame-pointer -fsanitize=$kind \
-        -fno-sanitize-recover=all -Wall -Wextra -Wconversion -Wshadow \
-        -Wmissing-field-initializers -Werror -I"$root/prov/dat" -c "$1" -o "$(object "$1")"
-}
-
-object() { echo "$work/o/$(echo "${1#"$root"/}" | tr / _).o"; }
-export -f compile object
-export clang root work
-
-# Compiles what several targets share once.
+# Builds targets; objects that several share once.
 build() { # target...
-    local target source objects
-    mkdir -p "$work/o"
-    for target; do sources "$target"; done | sort -u |
-        xargs -P"$(nproc)" -I{} bash -c 'compile {}' || return 1
-    for target; do
-        objects=()
-        while read -r source; do objects+=("$(object "$source")"); done < <(sources "$target")
-        "$clang" -fsanitize=fuzzer,address,undefined "${objects[@]}" -o "$work/$target" ||
-            return 1
-    done
+    mkdir -p "$build" && in_build -j"$(nproc)" "$@"
 }
 
-# Runs one target and says how it went. A finding is kept beside the temporary folder.
-fuzz() { # target libfuzzer-option
-    local target=$1 log=$work/$1.log kept=${TMPDIR:-/tmp}/dat-fuzz-$1 status=0 runs
-    local corpus=${DAT_FUZZ_KEEP:-$work/corpus}/$target
-    mkdir -p "$corpus" || return 1
-    "$work/$target" "$2" -max_len="${max_size[$target]}" -timeout=20 -rss_limit_mb=2048 \
-        -artifact_prefix="$kept-" -print_final_stats=1 "$corpus" "$fuzz/corpus/$target" \
-        >"$log" 2>&1 </dev/null &
+in_build() {
+    make -s -C "$build" -f "$fuzz/build.mk" root="$root" CXX="$clang" OPTIMIZE="$optimize" \
+        libraries="${DAT_FUZZ_LIBRARIES:-}" "$@"
+}
+
+# A name of all that a target was made of: what ran on another state of it does not count.
+state() { # target
+    # Unquoted on purpose: one argument a file.
+    (cd "$build" && cat $(in_build "dependencies-$1") | tr -s ' \\:' '\n' |
+        xargs realpath -qe) | grep "^$root/" | LC_ALL=C sort -u | xargs cat |
+        sha256sum | cut -c-12
+}
+
+# Runs one target once, as long as the option says. Prints the number of inputs; where there
+# is none something was found, and told on standard error.
+once() { # target libfuzzer-option
+    local target=$1 log=$work/$1.log kept=${TMPDIR:-/tmp}/dat-fuzz-$1 status=0 runs child
+    mkdir -p "$keep/$target" || return 1
+    # To choose inputs by entropy takes a sixth of the time.
+    "$build/$target" "$2" -max_len="${max_size[$target]}" -timeout=20 -rss_limit_mb=2048 \
+        -entropic=0 -artifact_prefix="$kept-" -detect_leaks=0 -print_final_stats=1 \
+        "$keep/$target" "$fuzz/corpus/$target" >"$log" 2>&1 </dev/null &
     child=$!
+    echo "$child" >"$work/$target.pid"
     wait "$child" || status=$?
-    child=
+    [ -f "$log" ] || return 1 # the whole run was stopped
+    rm -f "$work/$target.pid"
     runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
     if [ $status -eq 0 ] && [ "${runs:-0}" -gt 0 ]; then
-        printf '%-8s %9d inputs, nothing found\n' "$target" "$runs"
+        echo "$runs"
         return 0
     fi
-    printf '%-8s FOUND something:\n' "$target"
-    grep -E -m3 'ERROR|runtime error|does not hold|Assertion' "$log" || tail -n 20 "$log"
-    grep -m1 '^Base64: ' "$log" # the input, where only this output is kept
-    sed -n "s|.*Test unit written to \(.*\)|replay: bash test/fuzz/run.sh --replay $target \1|p" \
-        "$log"
+    {
+        printf '%-9s FOUND something:\n' "$target"
+        grep -E -m3 'ERROR|runtime error|does not hold|Assertion' "$log" || tail -n 20 "$log"
+        grep -m1 '^Base64: ' "$log" # the input, where only this output is kept
+        sed -n "s|.*Test unit written to \(.*\)|replay: bash test/fuzz/run.sh --replay $target \1|p" \
+            "$log"
+    } >&2
     return 1
 }
 
-quick() { # seconds for each target
-    local target status=0
-    build "${targets[@]}" || return 1
-    for target in "${targets[@]}"; do fuzz "$target" -max_total_time="$1" || status=1; done
-    return $status
+# Runs one target for so many seconds.
+quick() { # target seconds
+    local runs
+    runs=$(once "$1" -max_total_time="$2") || return 1
+    printf '%-9s %9d inputs, nothing found\n' "$1" "$runs"
 }
 
-long() {
-    local target status=0
-    build "${targets[@]}" || return 1
-    for target in "${targets[@]}"; do
-        fuzz "$target" -runs="${long_runs[$target]}" || status=1
+# Runs one target to the end of its long run, in parts, each of which counts when it is over.
+long() { # target
+    local state part=$(((long_runs + 99) / 100)) from=$SECONDS runs total=0 record
+    state=$(state "$1") && record=$keep/$1.$state || return 1
+    mkdir -p "$keep" && touch "$record" || return 1
+    while read -r runs; do total=$((total + runs)); done <"$record"
+    while [ "$total" -lt "$long_runs" ]; do
+        runs=$(once "$1" -runs="$part") || return 1
+        echo "$runs" >>"$record"
+        total=$((total + runs))
+    done
+    printf '%-9s %9d inputs, nothing found; sources %s, %d s\n' "$1" "$total" "$state" \
+        $((SECONDS - from))
+}
+
+# Calls a function for each target, some at once. False: one of them found something.
+each() { # function argument target...
+    local function=$1 argument=$2 running=0 status=0 target
+    shift 2
+    for target; do
+        if [ "$running" -ge "$jobs" ]; then
+            wait -n || status=1
+            running=$((running - 1))
+        fi
+        "$function" "$target" "$argument" 2>&1 &
+        running=$((running + 1))
+    done
+    while [ "$running" -gt 0 ]; do
+        wait -n || status=1
+        running=$((running - 1))
     done
     return $status
 }
 
+known() { # target...
+    local target
+    for target; do [ -n "${max_size[$target]:-}" ] || usage; done
+}
+
 replay() { # target file...
-    [ $# -gt 1 ] && [ -n "${long_runs[$1]:-}" ] || usage
-    build "$1" && "$work/$1" -timeout=20 "${@:2}"
+    [ $# -gt 1 ] || usage
+    known "$1"
+    build "$1" && "$build/$1" -timeout=20 "${@:2}"
+}
+
+run() { # function argument [target...]
+    local function=$1 argument=$2
+    shift 2
+    [ $# -gt 0 ] || set -- "${targets[@]}"
+    known "$@"
+    # Where a run is short, building is most of it.
+    [ "$function" = long ] || optimize=-O1
+    build "$@" && each "$function" "$argument" "$@"
 }
 
 case ${1:-} in
-'') quick 7 ;;
---long) long ;;
+'') run quick 5 ;;
+--long) run long '' "${@:2}" ;;
 --replay) replay "${@:2}" ;;
 *[!0-9]*) usage ;;
-*) quick "$1" ;;
+*) run quick "$1" "${@:2}" ;;
 esac

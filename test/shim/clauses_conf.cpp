@@ -4,6 +4,8 @@
 #include "dat-shim/conf.h"
 
 #include <criterion/criterion.h>
+#include <string>
+#include <string_view>
 
 using namespace dat::shim;
 
@@ -66,4 +68,48 @@ Test(shim_conf, a_bad_line__is_named_and_the_rest_is_used) {
         cr_assert(problems[i].expected.find(wanted[i].expected) != std::string::npos, "%s",
                   problems[i].expected.c_str());
     }
+}
+
+// Some editors begin a file with a byte-order mark.
+Test(shim_conf, a_byte_order_mark__is_passed_over) {
+    std::vector<ConfProblem> problems;
+    const auto entries = parse("\xEF\xBB\xBFone u2.0 nonthreadsafe default lib dapl.2.0 lo x\n"
+                               "\xEF\xBB\xBFtwo u2.0 nonthreadsafe default lib dapl.2.0 lo x\n",
+                               problems);
+    cr_assert(problems.empty());
+    cr_assert_eq(entries.size(), 2u);
+    cr_assert_eq(entries[0].name, "one");
+    cr_assert_eq(entries[1].name, "\xEF\xBB\xBFtwo"); // it is one at the beginning alone
+    cr_assert(parse("\xEF\xBB\xBF", problems).empty() && problems.empty());
+}
+
+// What is behind it would be lost where a name is a string of C.
+Test(shim_conf, a_byte_of_0__makes_its_line_bad) {
+    using namespace std::string_view_literals;
+    std::vector<ConfProblem> problems;
+    const auto entries = parse("on\0e u2.0 nonthreadsafe default lib dapl.2.0 lo x\n"
+                               "two u2.0 nonthreadsafe default lib dapl.2.0 lo x\n"
+                               "\0\0\0"sv,
+                               problems);
+    cr_assert_eq(entries.size(), 1u);
+    cr_assert_eq(entries[0].name, "two");
+    cr_assert_eq(problems.size(), 2u);
+    cr_assert_eq(problems[0].line, 1u);
+    cr_assert_eq(problems[0].column, 3u);
+    cr_assert_eq(problems[1].line, 3u);
+}
+
+// However long a line is, it takes as long as it is.
+Test(shim_conf, lines_of_a_mebibyte__are_read_like_others) {
+    std::vector<ConfProblem> problems;
+    const std::string parameters(std::size_t{1} << 20, 'x');
+    const std::string text = "one u2.0 nonthreadsafe default lib dapl.2.0 " + parameters + "\n" +
+                             parameters + "\n" + "#" + parameters + "\n" +
+                             "two u2.0 nonthreadsafe default lib dapl.2.0 lo";
+    const auto entries = parse(text, problems);
+    cr_assert_eq(entries.size(), 2u);
+    cr_assert_eq(entries[0].parameters.size(), parameters.size());
+    cr_assert_eq(entries[1].name, "two");
+    cr_assert_eq(problems.size(), 1u);
+    cr_assert_eq(problems[0].line, 2u);
 }

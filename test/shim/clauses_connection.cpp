@@ -4,6 +4,7 @@
 // dat_* calls, and private data, service points, requests.
 #include "pair.h"
 
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <string>
@@ -452,4 +453,133 @@ Test(shim_state, an_endpoint__is_reset_and_connected_again) {
         EXPECT_OK(dat_ep_reset(scene.subject.ep));
         EXPECT_OK(dat_ep_reset(scene.far.ep));
     }
+}
+
+// U-71: the port is known when dat_ep_connect returns, it is what the peer sees, and stays so where
+// nobody listens at first.
+Test(shim_connection, the_local_port__is_bound_by_connect) {
+    Adapter adapter;
+    Side side(adapter);
+    const Listener elsewhere(adapter); // for its EVD
+    DAT_CONN_QUAL qualifier = 0;
+    DAT_PSP_HANDLE psp;
+    EXPECT_OK(
+        dat_psp_create_any(adapter.ia, &qualifier, elsewhere.evd, DAT_PSP_CONSUMER_FLAG, &psp));
+    for (int listens_first = 1; listens_first >= 0; --listens_first) {
+        DAT_EVENT event;
+        DAT_COUNT more;
+        DAT_EP_PARAM param;
+        // Where the time for which it tries has gone by, it is done once more.
+        for (bool arrived = false; !arrived;) {
+            if (!listens_first) {
+                EXPECT_OK(dat_psp_free(psp));
+            }
+            EXPECT_OK(side.connect(qualifier));
+            EXPECT_OK(dat_ep_query(side.ep, DAT_EP_FIELD_ALL, &param));
+            cr_assert_neq(param.local_port_qual, 0u);
+            if (!listens_first) {
+                EXPECT_OK(dat_psp_create(adapter.ia, qualifier, elsewhere.evd,
+                                         DAT_PSP_CONSUMER_FLAG, &psp));
+            }
+            while (!arrived && is_empty(side.conn)) {
+                arrived = dat_evd_wait(elsewhere.evd, 10000, 1, &event, &more) == DAT_SUCCESS;
+            }
+            if (!arrived) {
+                EXPECT_OK(dat_ep_reset(side.ep));
+            }
+        }
+        DAT_CR_PARAM asked;
+        const DAT_CR_HANDLE cr = event.event_data.cr_arrival_event_data.cr_handle;
+        EXPECT_OK(dat_cr_query(cr, DAT_CR_FIELD_ALL, &asked));
+        cr_assert_eq(asked.remote_port_qual, param.local_port_qual);
+        EXPECT_OK(cr_reject(cr));
+        expect(side.conn, DAT_CONNECTION_EVENT_PEER_REJECTED);
+        EXPECT_OK(dat_ep_reset(side.ep));
+    }
+}
+
+// U-68: connections may be reported to an EVD of another IA of the device, which stays open
+// meanwhile; completions may not.
+Test(shim_connection, of_several_ias__are_reported_to_one_evd) {
+    Adapter first;
+    const DAT_EVD_HANDLE conn = first.evd(DAT_EVD_CONNECTION_FLAG);
+    const DAT_EVD_HANDLE dtos = first.evd(DAT_EVD_DTO_FLAG);
+    {
+        Adapter second;
+        Listener listener(second);
+        DAT_EP_HANDLE eps[2];
+        DAT_EP_HANDLE none;
+        EXPECT_TYPE(
+            dat_ep_create(second.ia, second.pz, dtos, DAT_HANDLE_NULL, conn, nullptr, &none),
+            DAT_INVALID_HANDLE);
+        EXPECT_OK(dat_ep_create(first.ia, first.pz, DAT_HANDLE_NULL, DAT_HANDLE_NULL, conn, nullptr,
+                                &eps[0]));
+        EXPECT_OK(dat_ep_create(second.ia, second.pz, DAT_HANDLE_NULL, DAT_HANDLE_NULL, conn,
+                                nullptr, &eps[1]));
+        EXPECT_TYPE(dat_evd_free(conn), DAT_INVALID_STATE);
+        EXPECT_TYPE(dat_ia_close(first.ia, DAT_CLOSE_GRACEFUL_FLAG), DAT_INVALID_STATE);
+        EXPECT_OK(connect_to(eps[0], listener.qualifier));
+        EXPECT_OK(dat_cr_accept(listener.request(), eps[1], 0, nullptr));
+        DAT_EP_HANDLE told[2];
+        for (DAT_EP_HANDLE& each : told) {
+            const DAT_EVENT event = expect(conn, DAT_CONNECTION_EVENT_ESTABLISHED);
+            each = event.event_data.connect_event_data.ep_handle;
+        }
+        cr_assert((told[0] == eps[0] && told[1] == eps[1]) ||
+                  (told[0] == eps[1] && told[1] == eps[0]));
+        EXPECT_OK(dat_ep_disconnect(eps[0], DAT_CLOSE_ABRUPT_FLAG));
+        expect(conn, DAT_CONNECTION_EVENT_DISCONNECTED);
+        expect(conn, DAT_CONNECTION_EVENT_DISCONNECTED);
+        // Another one takes its place, and the EVD is left behind by the last.
+        const DAT_EVD_HANDLE own = second.evd(DAT_EVD_CONNECTION_FLAG);
+        EXPECT_OK(dat_ep_reset(eps[1]));
+        DAT_EP_PARAM param{};
+        param.connect_evd_handle = own;
+        EXPECT_OK(dat_ep_modify(eps[1], DAT_EP_FIELD_CONNECT_EVD_HANDLE, &param));
+        param.connect_evd_handle = conn;
+        EXPECT_OK(dat_ep_modify(eps[1], DAT_EP_FIELD_CONNECT_EVD_HANDLE, &param));
+        EXPECT_OK(connect_to(eps[1], listener.qualifier));
+        EXPECT_OK(cr_reject(listener.request()));
+        expect(conn, DAT_CONNECTION_EVENT_PEER_REJECTED);
+        EXPECT_OK(dat_ep_free(eps[0]));
+    } // its endpoint with it
+    EXPECT_OK(dat_evd_free(conn));
+    EXPECT_OK(dat_evd_free(dtos));
+    EXPECT_OK(dat_pz_free(first.pz));
+    EXPECT_OK(dat_ia_close(first.ia, DAT_CLOSE_GRACEFUL_FLAG));
+}
+
+// IA-8, U-68: who lends an EVD closes first, twice over: to an endpoint, and for asynchronous
+// events. What reported to it goes on, and is freed.
+Test(shim_connection, of_another_ia__outlive_the_evd_that_they_are_reported_to) {
+    Adapter second;
+    Listener listener(second);
+    DAT_EVD_HANDLE lent[2];
+    DAT_EP_HANDLE ep;
+    DAT_IA_HANDLE third;
+    DAT_CNO_HANDLE cno;
+    {
+        Adapter first;
+        EXPECT_OK(dat_cno_create(first.ia, DAT_OS_WAIT_PROXY_AGENT_NULL, &cno));
+        lent[0] = first.evd(DAT_EVD_CONNECTION_FLAG, 8, cno);
+        lent[1] = first.evd(DAT_EVD_ASYNC_FLAG);
+        EXPECT_OK(dat_ep_create(second.ia, second.pz, DAT_HANDLE_NULL, DAT_HANDLE_NULL, lent[0],
+                                nullptr, &ep));
+        EXPECT_OK(dat_ia_open(const_cast<DAT_NAME_PTR>(place().adapter), 8, &lent[1], &third));
+        EXPECT_OK(dat_ia_close(first.ia, DAT_CLOSE_ABRUPT_FLAG));
+        first.ia = DAT_HANDLE_NULL;
+    }
+    DAT_EVENT event;
+    for (const DAT_EVD_HANDLE evd : lent) {
+        EXPECT_TYPE(dat_evd_dequeue(evd, &event), DAT_INVALID_HANDLE);
+        EXPECT_TYPE(dat_evd_free(evd), DAT_INVALID_HANDLE);
+    }
+    EXPECT_TYPE(dat_cno_free(cno), DAT_INVALID_HANDLE);
+    Side side(second);
+    EXPECT_OK(side.connect(listener.qualifier));
+    EXPECT_OK(dat_cr_accept(listener.request(), ep, 0, nullptr)); // which nobody is told of
+    expect(side.conn, DAT_CONNECTION_EVENT_ESTABLISHED);
+    EXPECT_OK(dat_ia_close(third, DAT_CLOSE_GRACEFUL_FLAG));
+    EXPECT_OK(dat_ep_free(ep));
+    expect(side.conn, DAT_CONNECTION_EVENT_DISCONNECTED);
 }

@@ -3,9 +3,9 @@
 // Every call with every kind of value that is no handle: it says so, and follows none of them.
 #include "pair.h"
 
-#include <algorithm>
 #include <functional>
 #include <iterator>
+#include <span>
 
 using namespace dat::test;
 
@@ -155,17 +155,20 @@ static_assert(std::size(kOfAdapters) + std::size(kOfEndpoints) + std::size(kOfEv
                   std::size(kOfTheRest) ==
               72 - 5);
 
-void each_refuses(DAT_HANDLE handle, const char* what) {
-    const auto refuses = [&](const Call& call) {
+void refuse(std::span<const Call> calls, DAT_HANDLE handle, const char* what) {
+    for (const Call& call : calls) {
         const DAT_RETURN code = call.make(handle);
         cr_assert_eq(DAT_GET_TYPE(code), static_cast<DAT_UINT32>(DAT_INVALID_HANDLE),
                      "dat_%s with %s is %s", call.name, what, words(code));
         cr_assert(code & DAT_CLASS_ERROR);
-    };
-    std::ranges::for_each(kOfAdapters, refuses);
-    std::ranges::for_each(kOfEndpoints, refuses);
-    std::ranges::for_each(kOfEvents, refuses);
-    std::ranges::for_each(kOfTheRest, refuses);
+    }
+}
+
+void each_refuses(DAT_HANDLE handle, const char* what) {
+    refuse(kOfAdapters, handle, what);
+    refuse(kOfEndpoints, handle, what);
+    refuse(kOfEvents, handle, what);
+    refuse(kOfTheRest, handle, what);
 }
 
 } // namespace
@@ -200,4 +203,18 @@ Test(shim_handles, one_that_was_freed__is_refused_by_every_call) {
     EXPECT_OK(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG));
     each_refuses(ia, "a closed adapter");
     each_refuses(pair.b.ep, "an endpoint of a closed adapter");
+}
+
+// GEN-6: and one of another kind of object, which none of them touches.
+Test(shim_handles, one_of_another_kind__is_refused_by_every_call) {
+    constexpr std::size_t kOfAnyKind = 3; // at the end of the rest
+    Adapter adapter;
+    DAT_CNO_HANDLE cno;
+    EXPECT_OK(dat_cno_create(adapter.ia, DAT_OS_WAIT_PROXY_AGENT_NULL, &cno));
+    refuse(kOfAdapters, adapter.pz, "a zone");
+    refuse(kOfEndpoints, adapter.pz, "a zone");
+    refuse(kOfEvents, adapter.pz, "a zone");
+    refuse(std::span(kOfTheRest).first(std::size(kOfTheRest) - kOfAnyKind), cno, "a CNO");
+    EXPECT_OK(dat_cno_free(cno));
+    EXPECT_OK(dat_pz_free(adapter.pz));
 }

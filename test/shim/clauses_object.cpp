@@ -3,8 +3,16 @@
 // Handles, adapters, zones, memory. A comment above a test names what it proves.
 #include "pair.h"
 
+#include "../transport/sanitized.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <fcntl.h>
 #include <string>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
 #include <vector>
 
 using namespace dat::test;
@@ -139,6 +147,37 @@ Test(shim_object, what_is_in_use__is_not_freed) {
     EXPECT_OK(dat_evd_free(pair.listener.evd));
     EXPECT_OK(dat_ep_free(pair.a.ep));
     EXPECT_OK(dat_evd_free(pair.a.recv));
+    // One user is enough, of each kind.
+    DAT_PZ_HANDLE zone;
+    EXPECT_OK(dat_pz_create(pair.adapter.ia, &zone));
+    const auto needed = [&] { EXPECT_TYPE(dat_pz_free(zone), DAT_INVALID_STATE); };
+    DAT_EP_HANDLE ep;
+    EXPECT_OK(dat_ep_create(pair.adapter.ia, zone, DAT_HANDLE_NULL, DAT_HANDLE_NULL,
+                            DAT_HANDLE_NULL, nullptr, &ep));
+    needed();
+    EXPECT_OK(dat_ep_free(ep));
+    DAT_RMR_HANDLE rmr;
+    EXPECT_OK(dat_rmr_create(zone, &rmr));
+    needed();
+    EXPECT_OK(dat_rmr_free(rmr));
+    DAT_SRQ_ATTR srq_attr{4, 1, 0};
+    DAT_SRQ_HANDLE srq;
+    EXPECT_OK(dat_srq_create(pair.adapter.ia, zone, &srq_attr, &srq));
+    needed();
+    EXPECT_OK(dat_srq_free(srq));
+    char bytes[8];
+    DAT_REGION_DESCRIPTION region{};
+    region.for_va = bytes;
+    DAT_LMR_HANDLE lmr;
+    DAT_LMR_CONTEXT lmr_context;
+    DAT_RMR_CONTEXT rmr_context;
+    DAT_VLEN size;
+    DAT_VADDR address;
+    EXPECT_OK(lmr_create(pair.adapter.ia, DAT_MEM_TYPE_VIRTUAL, region, sizeof bytes, zone,
+                         DAT_MEM_PRIV_ALL_FLAG, &lmr, &lmr_context, &rmr_context, &size, &address));
+    needed();
+    EXPECT_OK(dat_lmr_free(lmr));
+    EXPECT_OK(dat_pz_free(zone));
 }
 
 // LMR-1, LMR-2, LMR-3, LMR-4, LMR-5, U-55
@@ -262,6 +301,18 @@ Test(shim_registry, names__are_listed_and_entered) {
         pointers.push_back(&info);
     }
     EXPECT_OK(dat_registry_list_providers(count, &count, pointers.data()));
+    cr_assert_eq(static_cast<std::size_t>(count), infos.size());
+    // A shorter array is filled; of a longer one the rest stays as it is.
+    DAT_PROVIDER_INFO first{};
+    DAT_PROVIDER_INFO* short_list[] = {&first, nullptr};
+    EXPECT_OK(dat_registry_list_providers(1, &count, short_list));
+    cr_assert_eq(count, 1);
+    cr_assert_str_eq(first.ia_name, infos.front().ia_name);
+    pointers.push_back(nullptr);
+    EXPECT_OK(dat_registry_list_providers(static_cast<DAT_COUNT>(pointers.size()), &count,
+                                          pointers.data()));
+    cr_assert_eq(static_cast<std::size_t>(count), infos.size());
+    EXPECT_TYPE(dat_registry_list_providers(1, &count, nullptr), DAT_INVALID_PARAMETER);
     const char* const interface = place().device ? place().device : place().adapter;
     bool found = false;
     for (const DAT_PROVIDER_INFO& info : infos) {
@@ -278,6 +329,106 @@ Test(shim_registry, names__are_listed_and_entered) {
     EXPECT_TYPE(dat_registry_add_provider(&provider, &mine), DAT_PROVIDER_ALREADY_REGISTERED);
     EXPECT_OK(dat_registry_remove_provider(&provider, &mine));
 }
+
+namespace {
+
+// What `call` writes to standard error, to which messages go.
+template <class Call> std::string said_by(Call&& call) {
+    std::FILE* const file = std::tmpfile();
+    cr_assert_not_null(file);
+    const int before = dup(STDERR_FILENO);
+    dup2(fileno(file), STDERR_FILENO);
+    call();
+    std::fflush(stderr);
+    dup2(before, STDERR_FILENO);
+    close(before);
+    std::rewind(file);
+    std::string text(4096, 0);
+    text.resize(std::fread(text.data(), 1, text.size(), file));
+    std::fclose(file);
+    return text;
+}
+
+} // namespace
+
+// CONTRIBUTING.md: a refused call says which value was wrong, and what would be right.
+Test(shim_object, an_endpoint_that_is_refused__says_why) {
+    setenv("DAPL_DBG_TYPE", "1", 1);
+    Adapter adapter;
+    const DAT_EVD_HANDLE software = adapter.evd(DAT_EVD_SOFTWARE_FLAG);
+    DAT_EP_HANDLE ep;
+    const auto create = [&](const DAT_EP_ATTR& attr, DAT_EVD_HANDLE conn) {
+        return dat_ep_create(adapter.ia, adapter.pz, DAT_HANDLE_NULL, DAT_HANDLE_NULL, conn, &attr,
+                             &ep);
+    };
+    DAT_EP_ATTR good{};
+    good.max_recv_dtos = good.max_request_dtos = good.max_recv_iov = good.max_request_iov = 1;
+    const auto refused = [&](auto&& change) {
+        DAT_EP_ATTR attr = good;
+        change(attr);
+        return said_by([&] { EXPECT_TYPE(create(attr, nullptr), DAT_INVALID_PARAMETER); });
+    };
+    const struct {
+        std::string said;
+        const char* wanted;
+    } cases[] = {
+        {refused([](DAT_EP_ATTR& attr) { attr.max_request_dtos = 2000000; }),
+         "max_request_dtos of 2000000: 0 to "},
+        {refused([](DAT_EP_ATTR& attr) { attr.max_rdma_read_in = -3; }),
+         "max_rdma_read_in of -3: 0 to "},
+        {refused([](DAT_EP_ATTR& attr) { attr.srq_soft_hw = -2; }), "srq_soft_hw of -2: -1 to "},
+        {refused([](DAT_EP_ATTR& attr) {
+             attr.request_completion_flags = DAT_COMPLETION_BARRIER_FENCE_FLAG;
+         }),
+         "request_completion_flags of 0x8: 0 or one of DAT_COMPLETION_UNSIGNALLED"},
+        {said_by([&] { EXPECT_TYPE(create(good, software), DAT_INVALID_HANDLE); }),
+         "DAT_EVD_CONNECTION_FLAG"},
+    };
+    for (const auto& each : cases) {
+        cr_assert(each.said.find(each.wanted) != std::string::npos, "%s is not in: %s", each.wanted,
+                  each.said.c_str());
+        cr_assert_eq(std::count(each.said.begin(), each.said.end(), '\n'), 1);
+    }
+    cr_assert(said_by([&] { EXPECT_OK(create(good, nullptr)); }).empty());
+}
+
+// A sanitizer needs descriptors to check what it checks.
+#ifndef DAT_SANITIZED
+
+// IA-6: a process that has no descriptor left is told so, and that alone.
+Test(shim_object, an_ia_without_descriptors__is_insufficient_resources) {
+    rlimit few{};
+    cr_assert_eq(getrlimit(RLIMIT_NOFILE, &few), 0);
+    few.rlim_cur = std::min<rlim_t>(few.rlim_cur, 256);
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+    std::vector<int> all;
+    for (int fd = 0; (fd = open("/dev/null", O_RDONLY)) >= 0;) {
+        all.push_back(fd);
+    }
+    DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
+    DAT_IA_HANDLE ia;
+    const auto give_back = [&](std::size_t left) {
+        for (; all.size() > left; all.pop_back()) {
+            close(all.back());
+        }
+    };
+    const std::size_t most = all.size();
+    DAT_RETURN code = DAT_SUCCESS;
+    for (std::size_t free = 0; free < most; ++free) {
+        give_back(most - free);
+        code = dat_ia_open(const_cast<DAT_NAME_PTR>(place().adapter), 8, &async, &ia);
+        if (code == DAT_SUCCESS) {
+            cr_assert_gt(free, 1u);
+            EXPECT_OK(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
+            break;
+        }
+        EXPECT_TYPE(code, DAT_INSUFFICIENT_RESOURCES);
+    }
+    EXPECT_OK(code);
+    give_back(0);
+}
+
+#endif
 
 // GEN-1
 Test(shim_object, codes__have_words) {

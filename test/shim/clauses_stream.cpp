@@ -67,11 +67,16 @@ Test(shim_stream, overlapping_dequeuers__take_each_event_once) {
 }
 
 // EVD-6, MT-1: in a queue that is kept full a slot is posted with again as soon as its event was
-// taken.
+// taken, and not before.
 Test(shim_stream, overlapping_dequeuers_of_writes_and_binds__take_each_once) {
-    constexpr std::uint64_t kRequests = 6000;
+    constexpr std::uint64_t kRequests = 50'000;
     constexpr int kThreads = 3;
-    Pair pair;
+    DAT_EP_ATTR attr{};
+    attr.max_request_dtos = 8;
+    attr.max_request_iov = attr.max_recv_dtos = attr.max_recv_iov = 1;
+    attr.max_rdma_size = attr.max_message_size = 64;
+    attr.max_rdma_write_iov = 1;
+    Pair pair(&attr);
     DAT_RMR_HANDLE rmr;
     EXPECT_OK(dat_rmr_create(pair.adapter.pz, &rmr));
     std::vector<std::uint64_t> taken[kThreads];

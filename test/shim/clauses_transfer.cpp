@@ -91,6 +91,24 @@ Test(shim_transfer, a_message_without_a_receive__breaks_the_connection) {
     no_receive(pair.a, pair.b, pair.memory);
 }
 
+// U-67: the end of a peer is told at once, whatever of it waits for a receive: nothing of that has
+// completed there.
+Test(shim_transfer, messages_without_a_receive__do_not_hold_up_the_peers_end) {
+    setenv("FI_DAT_RNR_TIMEOUT", "600", 1);
+    Pair pair;
+    for (std::uint64_t i = 0; i < 3; ++i) {
+        EXPECT_OK(pair.a.send(pair.memory.at(0, 8), i));
+    }
+    EXPECT_OK(dat_ep_disconnect(pair.a.ep, DAT_CLOSE_ABRUPT_FLAG));
+    for (std::uint64_t i = 0; i < 3; ++i) {
+        expect_dto(pair.a.request, i, DAT_DTO_ERR_FLUSHED);
+    }
+    expect(pair.a.conn, DAT_CONNECTION_EVENT_DISCONNECTED);
+    expect(pair.b.conn, DAT_CONNECTION_EVENT_DISCONNECTED);
+    cr_assert_eq(pair.b.state(), DAT_EP_STATE_DISCONNECTED);
+    cr_assert(is_empty(pair.b.conn));
+}
+
 // SRQ-13
 Test(shim_transfer, a_message_without_a_shared_receive__breaks_the_connection) {
     setenv("FI_DAT_RNR_TIMEOUT", "1", 1);

@@ -7,8 +7,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <fcntl.h>
 #include <memory>
 #include <poll.h>
 #include <unistd.h>
@@ -204,7 +206,7 @@ Test(shim_cno, a_descriptor__is_readable_while_there_is_something) {
     EXPECT_OK(dat_cno_fd_create(pair.adapter.ia, &fd, &cno));
     EXPECT_OK(dat_evd_modify_cno(pair.b.recv, cno));
     DAT_EVD_HANDLE hint;
-    EXPECT_TYPE(dat_cno_trigger(cno, &hint), DAT_QUEUE_EMPTY);
+    cr_assert_eq(dat_cno_trigger(cno, &hint), kQueueEmptyWhole); // U-69
     EXPECT_OK(pair.b.receive(pair.memory.at(64, 64), 1));
     EXPECT_OK(pair.a.send(pair.memory.at(0, 8), 2));
     pollfd p{fd, POLLIN, 0};
@@ -217,6 +219,17 @@ Test(shim_cno, a_descriptor__is_readable_while_there_is_something) {
     EXPECT_OK(dat_cno_query(cno, DAT_CNO_FIELD_ALL, &param));
     cr_assert_eq(param.proxy_type, DAT_PROXY_TYPE_FD);
     cr_assert_eq(param.proxy.fd, fd);
+}
+
+// IA-8: also one that the own asynchronous dispatcher, which is none of the objects, reports to.
+Test(shim_cno, at_the_asynchronous_dispatcher__ends_with_an_ia_that_is_closed_abruptly) {
+    Adapter adapter;
+    DAT_CNO_HANDLE cno;
+    DAT_FD fd = -1;
+    EXPECT_OK(dat_cno_fd_create(adapter.ia, &fd, &cno));
+    EXPECT_OK(dat_evd_modify_cno(adapter.async, cno));
+    EXPECT_OK(dat_ia_close(adapter.ia, DAT_CLOSE_ABRUPT_FLAG));
+    cr_assert(fcntl(fd, F_GETFD) == -1 && errno == EBADF);
 }
 
 // CNO-9, EVD-30: of 300 dispatchers, and of a service point that came later; not of what is

@@ -3,7 +3,7 @@
 #
 # The manual pages of calls: the example of each compiles, for both versions of the API and
 # without a warning; and udat(3) has a line for each call of uDAPL 1.2 that the library
-# exports.
+# exports. The lines of dat.conf in dat_migration(7) are adapters.
 set -u
 
 root=${DAT_SRCDIR:-$(dirname "${BASH_SOURCE[0]}")/../..}
@@ -36,6 +36,49 @@ for page in "$root"/man/dat_ep_*.3; do
     done
 done
 [ $count -ge 14 ] || fail "only $count examples compile"
+
+# The lines of dat.conf for classic names: each is an adapter. An uninstrumented program cannot be
+# linked to a library that is sanitized.
+build=${DAT_BUILDDIR:-.}/.libs
+sed -n '/^\.SS Classic names/,/^\.SS Programs/p' "$root/man/dat_migration.7" | grep -E ' u[12]\.[02] ' |
+    sed -e 's/\\-/-/g' -e 's/"eth0 0"/"lo 0"/' >"$work/conf"
+cat >"$work/names.c" <<'END'
+#include <netinet/in.h>
+#ifdef API_12
+#include <dat/udat.h>
+#else
+#include <dat2/udat.h>
+#endif
+#include <stdio.h>
+int main(int argc, char** argv) {
+    int i;
+    for (i = 1; i < argc; ++i) {
+        DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
+        DAT_IA_HANDLE ia;
+        if (dat_ia_open(argv[i], 8, &async, &ia) != DAT_SUCCESS ||
+            dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG) != DAT_SUCCESS) {
+            printf("%s\n", argv[i]);
+            return 1;
+        }
+    }
+    return argc < 4;
+}
+END
+open_names() { # version library define
+    local names
+    names=$(awk -v version="$1" '$2 == version {print $1}' "$work/conf")
+    # Unquoted on purpose: a name a word.
+    # shellcheck disable=SC2086
+    cc -w $3 -I "$root/include" "$work/names.c" -L "$build" -l"$2" -o "$work/names" &&
+        DAT_OVERRIDE=$work/conf LD_LIBRARY_PATH=$build "$work/names" $names >"$work/log" ||
+        fail "an adapter of dat_migration(7) cannot be opened: $(cat "$work/log")"
+}
+if nm -D "$build/libdat2.so.2" | grep -qE '__(asan|tsan|ubsan)'; then
+    echo 'adapters of dat_migration(7) are not opened: the library is sanitized'
+else
+    open_names u2.0 dat2 ''
+    open_names u1.2 dat -DAPI_12
+fi
 
 while read -r call; do
     grep -q "^\\\\fB$call\\\\fR" "$root/man/udat.3" || fail "udat(3) does not have $call"

@@ -96,7 +96,7 @@ DAT_CR_HANDLE Listener::request(DAT_EVENT* event) const {
     return got.event_data.cr_arrival_event_data.cr_handle;
 }
 
-Pair::Pair() {
+Pair::Pair(const DAT_EP_ATTR* attr) : a(adapter, attr) {
     EXPECT_OK(a.connect(listener.qualifier));
     EXPECT_OK(dat_cr_accept(listener.request(), b.ep, 0, nullptr));
     expect(a.conn, DAT_CONNECTION_EVENT_ESTABLISHED);

@@ -71,10 +71,10 @@ struct Listener {
 
 // Both connected: `a` asked.
 struct Pair {
-    Pair();
+    explicit Pair(const DAT_EP_ATTR* attr = nullptr); // of a
     Adapter adapter;
     Memory memory{adapter};
-    Side a{adapter};
+    Side a;
     Side b{adapter};
     Listener listener{adapter};
 };

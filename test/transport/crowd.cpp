@@ -123,6 +123,7 @@ void run(const Transport& transport) {
     const std::size_t each = (resident() - before) * 1024 / (connections - 1);
     std::printf("%s: %zu connections, %zu bytes resident for each\n", transport.name, connections,
                 each);
+    std::fflush(stdout);
     DAT_REQUIRE(kSanitized || each <= kMostKib * 1024, "an idle connection holds too much");
 
     // One of them works: nobody else wakes up.

@@ -77,6 +77,25 @@ WIRE_TEST(raw_initiator, without_ready_to_receive__gets_frames_after_its_first) 
     }
 }
 
+// What was injected and held is sent after the initiator's first frame, also where the endpoint
+// has been closed meanwhile; and then the stream ends.
+WIRE_TEST(raw_initiator, that_is_silent_while_the_endpoint_closes__gets_what_was_injected) {
+    only_dat();
+    Accepted peer(transport, request_of_revision_1());
+    wait_event(peer.side, FI_CONNECTED);
+    for (unsigned i = 0; i < 5; ++i) {
+        const Bytes out = pattern(50, i);
+        DAT_MUST(fi_inject(peer.endpoint->get(), out.data(), out.size(), FI_ADDR_UNSPEC));
+    }
+    DAT_MUST(peer.endpoint->close());
+    peer.socket->write(encode(raw::send(1, {1})));
+    for (unsigned i = 0; i < 5; ++i) {
+        const Segment segment = raw::read_segment(*peer.socket);
+        cr_assert(segment.opcode == raw::kSend && segment.payload == pattern(50, i));
+    }
+    peer.socket->wait_end();
+}
+
 // RFC 6581 9: the method chosen is one that was offered; ESTABLISHED when it came.
 WIRE_TEST(raw_initiator, offering_a_write_as_ready_to_receive__connects_when_it_comes) {
     only_dat();
@@ -262,6 +281,110 @@ WIRE_TEST(raw_target, of_writes_and_reads__gets_what_the_rfc_says) {
     peer->socket->write(encode(response));
     wait_op(read);
     cr_assert(read.ok() && sink == pattern(40, 3));
+}
+
+// ---- both directions at once -------------------------------------------
+
+// More than socket buffers hold, so that a message is under way until the peer reads.
+constexpr std::size_t kLong = std::size_t{48} << 20;
+constexpr std::uint32_t kSink = 0x1234;
+
+namespace {
+
+// What one message has brought so far.
+struct Stretch {
+    std::size_t bytes = 0;
+    bool whole = false;
+    void take(const Segment& segment) {
+        cr_assert_not(whole, "a segment behind the last");
+        cr_assert_eq(segment.offset, bytes, "a gap");
+        bytes += segment.payload.size();
+        whole = segment.last;
+    }
+};
+
+bool has_tag(const Segment& segment, std::uint8_t opcode) {
+    return segment.tagged && segment.opcode == opcode;
+}
+
+} // namespace
+
+// RFC 5040 5.4 has one tagged message whole before the next, as siw does; what is untagged may
+// stand between, and does.
+WIRE_TEST(raw_initiator, reading_while_written_to__gets_one_tagged_message_at_a_time) {
+    only_dat();
+    auto peer = established(transport);
+    Region memory(peer->side, kLong, FI_REMOTE_READ);
+    const auto key = static_cast<std::uint32_t>(memory.at(0).key);
+    const std::uint64_t base = memory.at(0).address;
+    const auto ask = [&](std::uint32_t msn) {
+        peer->socket->write(encode(raw::read_request(msn, kSink, 0, kLong, key, base)));
+    };
+    const Bytes out(kLong, 7);
+    // The response is under way, then a send and a write are posted.
+    ask(1);
+    Stretch response;
+    Segment segment = raw::read_segment(*peer->socket);
+    cr_assert(has_tag(segment, raw::kReadResponse));
+    response.take(segment);
+    Op& sent = peer->endpoint->send(out.data(), 100);
+    Op& written = peer->endpoint->write(out.data(), out.size(), {0, 0x4321});
+    bool between = false;
+    while (!response.whole) {
+        segment = raw::read_segment(*peer->socket);
+        cr_assert(!has_tag(segment, raw::kWrite), "a write within a response, at %zu",
+                  response.bytes);
+        if (segment.tagged)
+            response.take(segment);
+        else
+            between = true;
+    }
+    cr_assert(between, "a send waited for the response");
+    // The write is under way, then the peer asks for a response once more.
+    Stretch write;
+    segment = raw::read_segment(*peer->socket);
+    cr_assert(has_tag(segment, raw::kWrite));
+    write.take(segment);
+    ask(2);
+    settle(20);
+    while (!write.whole) {
+        segment = raw::read_segment(*peer->socket);
+        cr_assert(has_tag(segment, raw::kWrite), "a response within a write, at %zu", write.bytes);
+        write.take(segment);
+    }
+    wait_ops(std::vector<Op*>{&sent, &written});
+    for (response = {}; !response.whole;) {
+        segment = raw::read_segment(*peer->socket);
+        cr_assert(has_tag(segment, raw::kReadResponse));
+        response.take(segment);
+    }
+    cr_assert_eq(response.bytes, kLong);
+    cr_assert_eq(write.bytes, kLong);
+}
+
+// What goes out behind the end of the endpoint keeps to the same.
+WIRE_TEST(raw_initiator, reading_while_the_endpoint_closes__gets_its_response_before_a_write) {
+    only_dat();
+    auto peer = established(transport);
+    Region memory(peer->side, kLong, FI_REMOTE_READ);
+    const Remote at = memory.at(0);
+    peer->socket->write(encode(
+        raw::read_request(1, kSink, 0, kLong, static_cast<std::uint32_t>(at.key), at.address)));
+    Stretch response;
+    response.take(raw::read_segment(*peer->socket));
+    DAT_MUST(fi_inject_write(peer->endpoint->get(), "12345678", 8, FI_ADDR_UNSPEC, 0, 0x4321));
+    DAT_MUST(peer->endpoint->close());
+    while (!response.whole) {
+        const Segment segment = raw::read_segment(*peer->socket);
+        cr_assert(has_tag(segment, raw::kReadResponse), "a write within a response, at %zu",
+                  response.bytes);
+        response.take(segment);
+    }
+    cr_assert_eq(response.bytes, kLong);
+    const Segment write = raw::read_segment(*peer->socket);
+    cr_assert(has_tag(write, raw::kWrite));
+    cr_assert(write.payload == Bytes({'1', '2', '3', '4', '5', '6', '7', '8'}));
+    peer->socket->wait_end();
 }
 
 // U-61: towards a peer that is no `dat` completion is local.

@@ -2,7 +2,7 @@
 //
 // Connections made and ended by the thousand: nothing may be left of them. Memory that
 // is allocated, memory that is resident and open descriptors are as they were after a
-// first part of the run. A plain program. May include: the fixture, glibc.
+// first part of the run. A plain program. May include: the fixture.
 //
 //   soak                ROUNDS 2,000, CONNECTIONS 20,000, over each transport
 //   soak ROUNDS CONNECTIONS
@@ -13,16 +13,11 @@
 // what is freed for a while. What leaks it finds itself.
 #include "plain.h"
 #include "sanitized.h"
-
-#include <malloc.h>
-#include <unistd.h>
+#include "usage.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 
 namespace dat::test {
 
@@ -32,29 +27,6 @@ constexpr int kRounds = kSanitized ? 300 : 2000;
 constexpr int kConnections = kSanitized ? 2000 : 20'000;
 
 // ---- what must not grow --------------------------------------------------
-
-struct Usage {
-    std::size_t allocated; // bytes, as malloc counts them
-    std::size_t resident;  // bytes
-    std::size_t descriptors;
-};
-
-std::size_t open_descriptors() {
-    return static_cast<std::size_t>(
-        std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}));
-}
-
-std::size_t resident_memory() {
-    std::ifstream file("/proc/self/statm");
-    std::size_t pages = 0;
-    file >> pages >> pages;
-    return pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-}
-
-Usage usage() {
-    const struct mallinfo2 heap = mallinfo2();
-    return {heap.uordblks + heap.hblkhd, resident_memory(), open_descriptors()};
-}
 
 // Sockets of what has just ended live on until the peer's end has been read.
 Usage settled_usage(std::size_t descriptors) {

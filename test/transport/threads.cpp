@@ -2,8 +2,10 @@
 //
 // Four threads with FI_THREAD_SAFE, which all do everything: connect, accept, post on
 // connections that they share and on their own, read the same queues, register memory,
-// disconnect, reset and close. Each operation completes once, each attempt ends once. A
-// plain program, for ThreadSanitizer. May include: the fixture's owners and hints, std.
+// take receives back, sleep for what comes, disconnect, reset and close. Each operation
+// completes once, each attempt ends once. A plain program, for ThreadSanitizer. May
+// include: the fixture's owners and hints, std.
+#include "dice.h"
 #include "plain.h"
 
 #include <array>
@@ -51,19 +53,6 @@ template <class T> class Store {
     std::deque<T> items_;
 };
 
-// What a thread does next, so that they meet in many ways; nothing depends on it.
-class Dice {
-  public:
-    explicit Dice(std::uint32_t seed) : state_(seed * 2654435761U + 1) {}
-    std::uint32_t below(std::uint32_t n) {
-        state_ = state_ * 1664525U + 1013904223U;
-        return (state_ >> 16) % n;
-    }
-
-  private:
-    std::uint32_t state_;
-};
-
 class Arena {
   public:
     explicit Arena(const Transport& transport);
@@ -90,6 +79,7 @@ class Arena {
     template <class Post> void post(Post call);
     void post_some(fid_ep* ep, Dice& dice);
     void post_receive(fid_ep* ep);
+    void post_and_cancel(fid_ep* ep);
     void churn_memory();
     void connect(Connection& connection);
     fi_dat_ops_ep* dat(fid_ep* ep) const;
@@ -122,10 +112,12 @@ Arena::Arena(const Transport& transport) {
     DAT_MUST(fi_fabric(info_->fabric_attr, fabric_.out(), nullptr));
     DAT_MUST(fi_domain(fabric_.get(), info_.get(), domain_.out(), nullptr));
     fi_eq_attr eq_attr{};
+    eq_attr.wait_obj = FI_WAIT_UNSPEC;
     DAT_MUST(fi_eq_open(fabric_.get(), &eq_attr, active_eq_.out(), nullptr));
     DAT_MUST(fi_eq_open(fabric_.get(), &eq_attr, passive_eq_.out(), nullptr));
     fi_cq_attr cq_attr{};
     cq_attr.format = FI_CQ_FORMAT_DATA;
+    cq_attr.wait_obj = FI_WAIT_UNSPEC;
     DAT_MUST(fi_cq_open(domain_.get(), &cq_attr, cq_.out(), nullptr));
     DAT_MUST(fi_passive_ep(fabric_.get(), info_.get(), pep_.out(), nullptr));
     DAT_MUST(fi_pep_bind(pep_.get(), &passive_eq_->fid, 0));
@@ -144,10 +136,17 @@ fi_dat_ops_ep* Arena::dat(fid_ep* ep) const {
 
 // ---- reading the queues, by whoever comes --------------------------------
 
+// Whether this time the thread sleeps for what comes.
+bool sleeps() {
+    thread_local unsigned turn = 0;
+    return ++turn % 8 == 0;
+}
+
 // False: there were none.
 bool Arena::poll_completions() {
     std::array<fi_cq_data_entry, 8> room;
-    const ssize_t got = fi_cq_read(cq_.get(), room.data(), room.size());
+    const ssize_t got = sleeps() ? fi_cq_sread(cq_.get(), room.data(), room.size(), nullptr, 1)
+                                 : fi_cq_read(cq_.get(), room.data(), room.size());
     for (ssize_t i = 0; i < got; ++i)
         static_cast<Action*>(room[static_cast<std::size_t>(i)].op_context)->completions++;
     if (got != -FI_EAVAIL)
@@ -192,7 +191,8 @@ void Arena::note_error(fid_eq* eq) {
 void Arena::poll_events(fid_eq* eq) {
     std::uint32_t type = 0;
     fi_eq_cm_entry entry{};
-    const ssize_t got = fi_eq_read(eq, &type, &entry, sizeof entry, 0);
+    const ssize_t got = sleeps() ? fi_eq_sread(eq, &type, &entry, sizeof entry, 1, 0)
+                                 : fi_eq_read(eq, &type, &entry, sizeof entry, 0);
     if (got > 0)
         note(entry, type);
     else if (got == -FI_EAVAIL)
@@ -220,6 +220,18 @@ void Arena::post_receive(fid_ep* ep) {
     // Their contents do not matter, and nothing looks at them.
     static std::array<std::byte, kSize> sink;
     post([&](void* context) { return fi_recv(ep, sink.data(), 0, nullptr, 0, context); });
+}
+
+// One that is taken back, unless a message has found it.
+void Arena::post_and_cancel(fid_ep* ep) {
+    static std::array<std::byte, kSize> sink;
+    void* posted = nullptr;
+    post([&](void* context) {
+        posted = context;
+        return fi_recv(ep, sink.data(), 0, nullptr, 0, context);
+    });
+    const ssize_t rc = fi_cancel(&ep->fid, posted);
+    DAT_REQUIRE(rc == 0 || rc == -FI_ENOENT, error_name(rc));
 }
 
 void Arena::post_some(fid_ep* ep, Dice& dice) {
@@ -293,6 +305,7 @@ void Arena::visit(int thread) {
                                         nullptr, 0, 0, fi_mr_key(region_.get()), c);
                     });
             }
+            post_and_cancel(own.ep);
             churn_memory();
             if (again == 1)
                 break; // closed as it is

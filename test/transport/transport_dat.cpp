@@ -142,7 +142,7 @@ TRANSPORT_TEST(dat_modify, with_a_value_that_is_not_offered__changes_nothing) {
     fi_dat_ep_attr attr = attr_with(kAll << 1);
     refused(attr);
     attr = attr_with(FI_DAT_EP_TX_SIZE);
-    attr.tx_size = 16385;
+    attr.tx_size = 32769;
     refused(attr);
     refused(attr_with(FI_DAT_EP_RX_SIZE)); // 0
     attr = attr_with(FI_DAT_EP_READ_OUT);

@@ -68,11 +68,11 @@ void require_both_disconnected(Pair& pair) {
 // stops reading.
 void no_staging() { setenv("FI_DAT_UNEXPECTED", "0", 1); }
 
-// U-9 (b): how long messages may wait at a receiver whose peer has gone.
+// U-9 (a): how long a graceful end may wait for receives.
 void receiver_limit_of_1_s() { setenv("FI_DAT_RNR_TIMEOUT", "1", 1); }
 
 // The active side has disconnected while messages of its wait for receives that
-// the passive side never posts: that is told once, as either end (U-9 b).
+// the passive side never posts: that is told once, as either end (U-67).
 void require_active_then_passive_end(Pair& pair) {
     wait_shutdown(pair.active);
     require_end(pair.active, FI_DAT_END_DISCONNECTED);
@@ -244,18 +244,45 @@ TRANSPORT_TEST(end_never, no_receive_while_connected__stays_connected_past_the_l
     require_all_ok(receives);
 }
 
-// U-9 (b): the peer has closed behind data for which there is no receive.
-TRANSPORT_TEST(end_peer_closed, behind_data_without_a_receive__ends_within_the_limit) {
+// U-67: the peer has closed behind messages for which there is no receive, as many as are staged
+// and more. Behind the grace they are dropped, and the end is the peer's; the other limit does not
+// count.
+TRANSPORT_TEST(end_peer_closed, behind_data_without_a_receive__ends_behind_the_grace) {
     only_dat();
-    receiver_limit_of_1_s();
+    setenv("FI_DAT_RNR_TIMEOUT", "600", 1);
+    for (const std::size_t size : {std::size_t{1}, std::size_t{1000}}) {
+        setenv("FI_DAT_END_GRACE", size == 1 ? "0" : "200", 1);
+        auto pair = Pair::connected(transport);
+        const Bytes out = pattern(size);
+        for (int i = 0; i < 100; ++i)
+            wait_op(pair->active.send(out.data(), out.size()));
+        DAT_MUST(pair->active.disconnect(FI_DAT_ABRUPT));
+        wait_shutdown(pair->active);
+        wait_shutdown(pair->passive());
+        require_end(pair->passive(), FI_DAT_END_DISCONNECTED);
+        cr_assert_eq(pair->passive().status().reason, FI_DAT_REASON_PEER_CLOSED);
+        require_silence(*pair);
+    }
+}
+
+// The same, and receives come within the grace: nothing is dropped.
+TRANSPORT_TEST(end_peer_closed, behind_data_that_is_received_within_the_grace__loses_nothing) {
+    only_dat();
+    setenv("FI_DAT_RNR_TIMEOUT", "1", 1);
+    setenv("FI_DAT_END_GRACE", "600000", 1);
     auto pair = Pair::connected(transport);
     const Bytes out = pattern(1000);
-    for (int i = 0; i < 100; ++i)
+    for (int i = 0; i < 20; ++i)
         wait_op(pair->active.send(out.data(), out.size()));
     DAT_MUST(pair->active.disconnect(FI_DAT_ABRUPT));
     wait_shutdown(pair->active);
+    settle(1400); // longer than the other limit
+    require_state(pair->passive(), FI_DAT_CONNECTED);
+    const Posted receives = post_receives(pair->passive(), 20);
+    wait_ops(receives.ops);
+    require_all_ok(receives);
     wait_shutdown(pair->passive());
-    require_state(pair->passive(), FI_DAT_DISCONNECTED);
+    require_end(pair->passive(), FI_DAT_END_DISCONNECTED);
     require_silence(*pair);
 }
 

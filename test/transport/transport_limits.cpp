@@ -328,6 +328,8 @@ TRANSPORT_TEST(limits_descriptors, none_for_an_arriving_request__it_comes_when_t
     Side near(transport);
     Side far(transport);
     far.listen();
+    Endpoint first(near);
+    const Endpoint to_first = establish(first, far); // what a domain takes once is there
     Endpoint endpoint(near);
     Endpoint other(near);
     {

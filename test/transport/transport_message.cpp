@@ -446,7 +446,7 @@ TRANSPORT_TEST(message_too_long, for_a_receive_posted_later__breaks_the_connecti
 TRANSPORT_TEST(message_in_wrong_state, before_connected__is_refused) {
     only_dat();
     Pair pair(transport);
-    Region memory(pair.near, 64, FI_READ | FI_WRITE | FI_SEND | FI_RECV);
+    Region memory(pair.near, 64, FI_REMOTE_READ | FI_REMOTE_WRITE);
     Op& op = new_op();
     const auto require_refused = [&](const Endpoint& endpoint) {
         fid_ep* ep = endpoint.get();

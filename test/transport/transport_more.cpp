@@ -428,6 +428,45 @@ TRANSPORT_TEST(atomic, between_reads_and_writes__keeps_its_place) {
     cr_assert(read.order < added.order && added.order < again.order);
 }
 
+// FI_ORDER_ATOMIC_RAR, RAW, WAR and WAW: each sees exactly what was posted before it, also
+// where more are posted than go to the peer at once.
+TRANSPORT_TEST(atomic, behind_others__sees_those_before_it_and_no_later_one) {
+    only_dat();
+    auto pair = Pair::connected(transport, kAtomics, kAtomics);
+    constexpr std::uint64_t kOrder =
+        FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW;
+    cr_assert_eq(pair->near.info()->tx_attr->msg_order & kOrder, kOrder);
+    cr_assert_eq(pair->near.info()->rx_attr->msg_order & kOrder, kOrder);
+    cr_assert_geq(pair->near.info()->ep_attr->max_order_war_size, sizeof(std::uint64_t));
+    fid_ep* ep = pair->active.get();
+    Word word(pair->far, 0);
+    constexpr std::size_t kCount = 200;
+    std::vector<std::uint64_t> seen(kCount);
+    std::vector<std::uint64_t> expected(kCount);
+    std::vector<Op*> ops;
+    std::uint64_t sum = 0;
+    for (std::size_t i = 0; i < kCount; ++i) {
+        expected[i] = sum;
+        const std::uint64_t addend = i + 1;
+        ops.push_back(&new_op());
+        const bool fetches = i % 3 != 1;
+        DAT_MUST(static_cast<int>(post_when_possible([&] {
+            return fetches ? fi_fetch_atomic(ep, &addend, 1, nullptr, &seen[i], nullptr, 0,
+                                             word.at().address, word.at().key, FI_UINT64,
+                                             i % 3 == 0 ? FI_SUM : FI_ATOMIC_READ, ops.back())
+                           : fi_atomic(ep, &addend, 1, nullptr, 0, word.at().address, word.at().key,
+                                       FI_UINT64, FI_SUM, ops.back());
+        })));
+        sum += i % 3 == 2 ? 0 : addend;
+    }
+    wait_ops(ops);
+    for (std::size_t i = 0; i < kCount; ++i)
+        cr_assert(i % 3 == 1 || seen[i] == expected[i], "%zu: %llu", i,
+                  static_cast<unsigned long long>(seen[i]));
+    wait_until([&] { return word.get() == sum; });
+    cr_assert_eq(word.get(), sum);
+}
+
 // RFC 7306: rights, bounds and alignment are checked before memory changes.
 TRANSPORT_TEST(atomic, on_memory_that_is_not_for_it__is_refused_by_the_peer) {
     only_dat();

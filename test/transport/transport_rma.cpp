@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <sys/mman.h>
 
 using namespace dat::test;
 
@@ -147,19 +148,69 @@ TRANSPORT_TEST(rma_region, that_is_not_to_be_cached__is_registered_like_any_othe
     cr_assert_eq(result(1ULL << 59), -FI_EBADFLAGS);
 }
 
-// Some devices give memory that no peer may reach no remote key.
-TRANSPORT_TEST(rma_region, that_no_peer_may_reach__has_a_key_of_its_own_and_is_closed) {
+// A key that is asked for is ignored, so it need not be free, nor one that could be given. Some
+// devices give such memory no remote key either.
+TRANSPORT_TEST(rma_region, that_no_peer_may_reach__takes_no_key_and_is_closed) {
     Side side(transport);
     Bytes memory(64);
-    Fid<fid_mr> regions[3];
-    std::uint64_t requested = 1;
-    for (Fid<fid_mr>& mr : regions)
-        DAT_MUST(fi_mr_reg(side.domain(), memory.data(), memory.size(), FI_SEND | FI_RECV, 0,
-                           requested++, 0, mr.out(), nullptr));
-    cr_assert_neq(fi_mr_key(regions[0].get()), fi_mr_key(regions[1].get()));
-    cr_assert_neq(fi_mr_key(regions[1].get()), fi_mr_key(regions[2].get()));
-    for (Fid<fid_mr>& mr : regions)
-        DAT_MUST(mr.close());
+    Fid<fid_mr> taken;
+    DAT_MUST(fi_mr_reg(side.domain(), memory.data(), memory.size(), FI_REMOTE_READ, 0, 1, 0,
+                       taken.out(), nullptr));
+    for (const std::uint64_t access :
+         {std::uint64_t{FI_SEND | FI_RECV}, std::uint64_t{FI_READ | FI_WRITE}}) {
+        Fid<fid_mr> regions[3];
+        const std::uint64_t requested[] = {1, 2, std::uint64_t{1} << 40};
+        for (std::size_t i = 0; i < 3; ++i) {
+            DAT_MUST(fi_mr_reg(side.domain(), memory.data(), memory.size(), access, 0, requested[i],
+                               0, regions[i].out(), nullptr));
+            if (!transport.device)
+                cr_assert_eq(fi_mr_key(regions[i].get()), FI_KEY_NOTAVAIL);
+        }
+        Fid<fid_mr> reached;
+        DAT_MUST(fi_mr_reg(side.domain(), memory.data(), memory.size(), FI_REMOTE_READ, 0, 2, 0,
+                           reached.out(), nullptr));
+        cr_assert_neq(fi_mr_key(reached.get()), fi_mr_key(regions[1].get()));
+        for (Fid<fid_mr>& mr : regions)
+            DAT_MUST(mr.close());
+    }
+}
+
+// The tagged offset of RFC 5041 has 64 bits: a region may be longer than any operation.
+TRANSPORT_TEST(rma_region, longer_than_4_gib__is_reached_to_its_end_and_no_further) {
+    only_dat();
+    if (transport.device)
+        cr_skip_test("a device holds all of it in memory");
+    constexpr std::size_t kFar = (std::size_t{1} << 32) + 4096;
+    constexpr std::size_t kLength = kFar + 8192;
+    void* const at = mmap(nullptr, kLength, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED)
+        cr_skip_test("there is no room for 4 GiB of addresses");
+    auto* const memory = static_cast<std::uint8_t*>(at);
+    {
+        auto pair = Pair::connected(transport);
+        Fid<fid_mr> mr;
+        DAT_MUST(fi_mr_reg(pair->far.domain(), memory, kLength, FI_REMOTE_READ | FI_REMOTE_WRITE, 0,
+                           5, 0, mr.out(), nullptr));
+        const Remote begin{0, fi_mr_key(mr.get())};
+        for (const std::size_t size : {std::size_t{8}, std::size_t{8192}}) {
+            const std::size_t offset = kLength - size;
+            const Bytes data = pattern(size, static_cast<unsigned>(size));
+            wait_op(pair->active.write_confirmed(data.data(), size, {offset, begin.key}));
+            cr_assert(same(memory + offset, data.data(), size));
+            Bytes back(size);
+            wait_op(pair->active.read(back.data(), size, {offset, begin.key}));
+            cr_assert(back == data);
+            // What the same offset would be without its upper half.
+            cr_assert_eq(memory[offset - (std::size_t{1} << 32)], 0);
+        }
+        const std::uint64_t value = 0;
+        Op& beyond = pair->active.write_confirmed(&value, 8, {kLength - 7, begin.key});
+        wait_op(beyond);
+        cr_assert_neq(beyond.err, 0);
+        wait_shutdown(pair->active);
+    }
+    munmap(at, kLength);
 }
 
 // DTO-15: written data is there when a later message has arrived.

@@ -155,13 +155,32 @@ WIRE_TEST(shm_off, two_processes__share_nothing) {
 
 // Its user may not read the memory of this one. This one may read everybody's, and does
 // not: a process number that was its peer's may be another's by then.
-SHM_TEST(shm_process, of_another_user__gets_large_messages_in_pieces) {
+SHM_TEST(shm_process, of_another_user__gets_large_messages_in_pieces_if_it_is_let_in) {
+    setenv("FI_DAT_SHM_PEERS", "any", 1);
     with_peer(transport, "nobody", false, false);
 }
 
-// This process is not to be found from there.
+// As long as nothing else is said, it stays on TCP, whoever of both began.
+SHM_TEST(shm_process, of_another_user__shares_nothing) {
+    require_root();
+    only_dat();
+    setenv("DAT_PEER_AS", "nobody", 1);
+    {
+        ToChild peer(transport);
+        peer.connect();
+        cr_assert(shared_memory().empty());
+        exchange(peer);
+    }
+    FromChild peer(transport);
+    DAT_MUST(peer.endpoint->accept());
+    wait_event(peer.side, FI_CONNECTED);
+    cr_assert(shared_memory().empty());
+}
+
+// This process is not to be found from there. The other is, and could have this one wait
+// for its memory, though it could not stop it otherwise.
 SHM_TEST(shm_process, of_another_pid_namespace__gets_large_messages_in_pieces) {
-    with_peer(transport, "pid_namespace", true, false);
+    with_peer(transport, "pid_namespace", false, false);
 }
 
 // ptrace(2) rules: it lets nobody read its memory, who may do nothing special.

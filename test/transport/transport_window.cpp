@@ -46,8 +46,8 @@ struct Windowed {
     Region region;
     Fid<fid_mr> window;
 
-    explicit Windowed(const Transport& transport)
-        : pair(Pair::connected(transport)), region(pair->far, 4096, FI_REMOTE_READ | FI_RECV),
+    explicit Windowed(const Transport& transport, std::uint64_t access = FI_REMOTE_READ | FI_RECV)
+        : pair(Pair::connected(transport)), region(pair->far, 4096, access),
           window(make_window(pair->far)) {}
     fi_dat_bind bind(std::size_t offset, std::size_t len) {
         return binding(window, region.mr(), region.data() + offset, len, new_op());
@@ -79,6 +79,24 @@ TRANSPORT_TEST(dat_window, bound__is_reached_by_its_key_alone) {
     cr_assert_not(w.writes(first, 100, 0, 9)); // breaks the connection
     cr_assert_eq(w.region.data()[100], 1);
     wait_shutdown(w.pair->active);
+}
+
+// Memory that is registered for its owner alone has no key; its windows have.
+TRANSPORT_TEST(dat_window, of_memory_for_local_use__is_reached_and_holds_its_region) {
+    only_dat();
+    Windowed w(transport, FI_SEND | FI_RECV);
+    if (!transport.device)
+        cr_assert_eq(fi_mr_key(w.region.mr()), FI_KEY_NOTAVAIL);
+    const std::uint64_t first = bind_now(w.pair->passive(), w.bind(100, 50));
+    cr_assert(w.writes(first, 100, 0, 1));
+    const std::uint64_t second = bind_now(w.pair->passive(), w.bind(200, 50));
+    cr_assert(w.writes(second, 200, 0, 3));
+    cr_assert(w.region.data()[100] == 1 && w.region.data()[200] == 3);
+    cr_assert_eq(fi_close(&w.region.mr()->fid), -FI_EBUSY);
+    DAT_MUST(w.window.close());
+    w.region.close();
+    cr_assert_not(w.writes(second, 200, 0, 9));
+    cr_assert_eq(w.region.data()[200], 3);
 }
 
 TRANSPORT_TEST(dat_window, beyond_its_end__is_not_reached) {

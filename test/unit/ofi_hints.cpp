@@ -5,7 +5,10 @@
 
 #include <criterion/criterion.h>
 
+#include <rdma/fi_errno.h>
+
 #include <functional>
+#include <netinet/in.h>
 #include <string>
 
 using namespace dat::ofi;
@@ -56,6 +59,25 @@ Test(ofi_hints, sizes__agree_up_to_the_limit) {
     limit([](fi_info& h, std::size_t v) { h.ep_attr->max_msg_size = v; }, kMaxMessageSize);
     limit([](fi_info& h, std::size_t v) { h.domain_attr->mr_iov_limit = v; }, 1);
     limit([](fi_info& h, std::size_t v) { h.domain_attr->max_err_data = v; }, 508);
+    limit([](fi_info& h, std::size_t v) { h.domain_attr->max_ep_srx_ctx = v; }, 1U << 15);
+}
+
+// As many endpoints share a receive context as there may be.
+Test(ofi_hints, endpoints_of_a_shared_context__are_bounded_by_endpoints_alone) {
+    const Info answer = offer([](fi_info&) {});
+    cr_assert_eq(answer->domain_attr->max_ep_srx_ctx, answer->domain_attr->ep_cnt);
+}
+
+// Each bit for itself: programs that ask for the order of atomics ask for these.
+Test(ofi_hints, order_of_atomics__is_offered_in_every_direction) {
+    for (const std::uint64_t bit :
+         {FI_ORDER_ATOMIC_RAR, FI_ORDER_ATOMIC_RAW, FI_ORDER_ATOMIC_WAR, FI_ORDER_ATOMIC_WAW}) {
+        cr_assert(refusal([bit](fi_info& h) {
+                      h.tx_attr->msg_order = h.rx_attr->msg_order = bit;
+                  }).empty());
+    }
+    cr_assert(contains(refusal([](fi_info& h) { h.tx_attr->msg_order = FI_ORDER_RMA_WAR; }),
+                       "FI_ORDER_RMA_WAR"));
 }
 
 // What only RDMA has matters only where RDMA is asked for.
@@ -63,7 +85,7 @@ Test(ofi_hints, rma_order_sizes__count_with_fi_rma_only) {
     const auto war = [](std::uint64_t caps) {
         return refusal([caps](fi_info& h) {
             h.caps = caps;
-            h.ep_attr->max_order_war_size = 1;
+            h.ep_attr->max_order_war_size = 9;
         });
     };
     cr_assert(war(FI_MSG).empty());
@@ -77,6 +99,20 @@ Test(ofi_hints, capabilities_not_built__are_named) {
                   h.caps = FI_MSG | FI_RMA | FI_ATOMIC | FI_FENCE | FI_MULTI_RECV | FI_RMA_EVENT |
                            FI_LOCAL_COMM | FI_REMOTE_COMM;
               }).empty());
+}
+
+Test(ofi_hints, source_of_another_family_than_the_destination__finds_nothing) {
+    const Info hints(fi_allocinfo());
+    sockaddr_in6 six{};
+    six.sin6_family = AF_INET6;
+    six.sin6_addr = in6addr_loopback;
+    hints->dest_addr =
+        copy_address({reinterpret_cast<const sockaddr*>(&six), sizeof six}, hints->dest_addrlen);
+    fi_info* list = nullptr;
+    cr_assert_eq(
+        getinfo(kApi, "127.0.0.1", nullptr, FI_SOURCE | FI_NUMERICHOST, hints.get(), &list),
+        -FI_ENODATA);
+    cr_assert_null(list);
 }
 
 // Programs and ofi_rxm ask all providers these questions: not worth a warning.
@@ -153,6 +189,19 @@ Test(ofi_offer, progress__is_as_asked) {
     const Info plain = offer([](fi_info&) {});
     cr_assert_eq(plain->domain_attr->data_progress, FI_PROGRESS_AUTO);
     cr_assert_eq(plain->domain_attr->control_progress, FI_PROGRESS_AUTO);
+}
+
+// They are not compared with the offer there, but what is offered is what there is.
+Test(ofi_offer, rma_order_sizes_without_fi_rma__are_at_most_a_message) {
+    const Info message = offer([](fi_info& h) {
+        h.caps = FI_MSG;
+        h.ep_attr->max_order_raw_size = SIZE_MAX;
+        h.ep_attr->max_order_waw_size = SIZE_MAX;
+    });
+    cr_assert_eq(message->ep_attr->max_order_raw_size, kMaxMessageSize);
+    cr_assert_eq(message->ep_attr->max_order_waw_size, kMaxMessageSize);
+    Refusal why;
+    cr_assert(agrees(*message, kApi, soft_offering(), why), "%s", why.what);
 }
 
 // What was offered agrees: programs make the hints of a second call from it.

@@ -29,8 +29,7 @@ constexpr std::uint32_t kOld = FI_VERSION(1, 17);
 constexpr std::uint32_t kNew = FI_VERSION(2, 6);
 
 // Enumerators and bits that libfabric 1.17 does not have.
-constexpr std::uint32_t kControlUnified = 3; // FI_PROGRESS_CONTROL_UNIFIED
-constexpr std::uint32_t kCountBytes = 1;     // FI_CNTR_EVENTS_BYTES
+constexpr std::uint32_t kCountBytes = 1; // FI_CNTR_EVENTS_BYTES
 constexpr std::uint32_t kFarOff = 0x40000000;
 constexpr std::uint64_t kDmabuf = std::uint64_t{1} << 40;
 constexpr std::uint64_t kPeer = std::uint64_t{1} << 43;
@@ -174,7 +173,7 @@ Test(ofi_versions, unknown_enumerators_in_hints__are_refused_by_number) {
     const auto names = [](const std::string& why, std::uint32_t number) {
         return why.find(std::to_string(number)) != std::string::npos;
     };
-    for (const std::uint32_t number : {kControlUnified, kFarOff}) {
+    for (const std::uint32_t number : {kControlUnified + 1, kFarOff}) {
         cr_assert(names(refusal([&](fi_info& h) { put(h.domain_attr->control_progress, number); }),
                         number));
         cr_assert(
@@ -183,6 +182,45 @@ Test(ofi_versions, unknown_enumerators_in_hints__are_refused_by_number) {
     cr_assert(names(refusal([](fi_info& h) { put(h.domain_attr->threading, kFarOff); }), kFarOff));
     cr_assert(names(refusal([](fi_info& h) { h.addr_format = kFarOff; }), kFarOff));
     cr_assert(!refusal([](fi_info& h) { put(h.ep_attr->type, kFarOff); }).empty());
+}
+
+// 2.x has one member for both, where the older one for data was.
+Test(ofi_versions, unified_progress__is_agreed_to_and_is_manual) {
+    for (const bool in_data : {true, false}) {
+        const auto ask = [in_data](fi_info& h) {
+            fi_domain_attr& domain = *h.domain_attr;
+            put(in_data ? domain.data_progress : domain.control_progress, kControlUnified);
+        };
+        cr_assert(refusal(ask).empty(), "%s", refusal(ask).c_str());
+        fi_info* found = nullptr;
+        const Info hints(fi_allocinfo());
+        ask(*hints);
+        cr_assert_eq(getinfo(kNew, "127.0.0.1", nullptr, FI_SOURCE, hints.get(), &found), 0);
+        const Info info(found);
+        cr_assert_eq(number_of(info->domain_attr->data_progress), kControlUnified);
+        cr_assert_eq(number_of(info->domain_attr->control_progress), kControlUnified);
+        fid_fabric* fabric = nullptr;
+        fid_domain* domain = nullptr;
+        cr_assert_eq(open_fabric(info->fabric_attr, &fabric, nullptr), 0);
+        cr_assert_eq(fi_domain(fabric, info.get(), &domain, nullptr), 0);
+        // Who waits waits for everything, as no thread does.
+        cr_assert_eq(domain_of(domain).wait_fd(), domain_of(domain).soft().wait_fd());
+        cr_assert_eq(fi_close(&domain->fid), 0);
+        cr_assert_eq(fi_close(&fabric->fid), 0);
+    }
+}
+
+// An endpoint with a connection has one authorization key, and max_ep_auth_key is of others.
+Test(ofi_versions, keys_of_an_endpoint_without_connection__are_read_of_newer_programs_alone) {
+    struct Newer {
+        fi_domain_attr old;
+        std::size_t max_ep_auth_key;
+    };
+    Newer newer{};
+    newer.max_ep_auth_key = 3;
+    cr_assert_eq(keys_of_endpoint(newer.old, FI_VERSION(1, 19)), 0u);
+    cr_assert_eq(keys_of_endpoint(newer.old, FI_VERSION(1, 20)), 3u);
+    cr_assert_eq(keys_of_endpoint(newer.old, kNew), 3u);
 }
 
 Test(ofi_versions, unknown_enumerators_of_queues_and_counters__are_refused) {

@@ -45,6 +45,7 @@ inline dat::soft::Domain::Options attacked_options() {
     auto o = options();
     o.settings.crc = dat::soft::Crc::off;
     o.settings.rnr_limit = std::chrono::seconds(1);
+    o.settings.end_grace = std::chrono::milliseconds(300);
     return o;
 }
 

@@ -71,16 +71,16 @@ Test(soft_attack_end, between_frames__is_a_disconnect, .timeout = 60) {
     }
 }
 
-// U-9 (b): the limit runs also where the system reports the peer's end again and again.
-Test(soft_attack_end, by_reset_behind_a_staged_message__waits_no_longer_than_the_limit,
+// U-67: the grace runs also where the system reports the peer's end again and again.
+Test(soft_attack_end, by_reset_behind_a_staged_message__waits_no_longer_than_the_grace,
      .timeout = 60) {
     Attacked w;
     w.put(send_segment(1, kFour));
     w.settle();
     w.raw.reset();
     cr_assert(w.run([&] { return w.side.ended(); }));
-    cr_assert(w.side.events.back().event == Event::broken);
-    cr_assert(w.side.events.back().reason == Reason::rnr_timeout);
+    cr_assert(w.side.events.back().event == Event::disconnected);
+    cr_assert(w.side.events.back().reason == Reason::peer_reset);
 }
 
 // And what it had sent is received meanwhile, even if this side has more to send.
@@ -100,6 +100,7 @@ Test(soft_attack_end, by_reset_behind_a_staged_message__leaves_it_to_be_received
     cr_assert(w.run([&] { return w.side.ended(); }));
     cr_assert(into == kFour);
     cr_assert(w.side.events.back().event == Event::disconnected);
+    cr_assert(w.side.events.back().reason == Reason::peer_reset);
     cr_assert_eq(w.side.requests.take().size(), 2u);
 }
 

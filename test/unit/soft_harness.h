@@ -67,9 +67,10 @@ struct Side final : dat::soft::EndpointOwner {
     }
 
     void link_ready(dat::soft::Link& link) override { kind = link.kind(); }
-    void raise(ConnectionEvent&& event) override {
+    void raise(const ConnectionEvent& event) override {
         completions_at_event = requests.size() + receives.size();
-        events.push_back(std::move(event));
+        const auto data = event.private_data;
+        events.push_back({event.event, event.reason, {data.begin(), data.end()}});
     }
     bool ended() const { return endpoint.core().state() == State::disconnected; }
     bool connected() const { return endpoint.core().state() == State::connected; }
@@ -121,7 +122,12 @@ struct Side final : dat::soft::EndpointOwner {
     static constexpr int zone = 0;
     Queue requests;
     Queue receives;
-    std::vector<ConnectionEvent> events;
+    struct Raised {
+        dat::core::Event event;
+        dat::core::Reason reason;
+        std::vector<std::byte> private_data;
+    };
+    std::vector<Raised> events;
     std::size_t completions_at_event = 0;
     dat::soft::LinkKind kind{};
     dat::soft::Endpoint endpoint;

@@ -7,6 +7,7 @@
 
 #include "soft_harness.h"
 
+#include "soft/iwarp/connect.h"
 #include "soft/iwarp/terminate.h"
 #include "soft/shm/link.h"
 
@@ -43,6 +44,22 @@ struct Ends {
     dat::iwarp::Socket far;
 };
 
+// A listener on loopback, and the last request that came to it.
+struct Requests final : dat::iwarp::ListenerOwner {
+    Requests() : listener(*this, {}) {
+        sockaddr_in any{};
+        any.sin_family = AF_INET;
+        any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        cr_assert_eq(listener.bind({reinterpret_cast<const sockaddr*>(&any), sizeof any}), 0);
+        cr_assert_eq(listener.listen(64), 0);
+    }
+    void announce(std::unique_ptr<dat::iwarp::ConnRequest> request) override {
+        arrived = std::move(request);
+    }
+    dat::iwarp::Listener listener;
+    std::unique_ptr<dat::iwarp::ConnRequest> arrived;
+};
+
 // The memory that both have mapped, each for itself.
 struct Shared {
     Shared() {
@@ -77,7 +94,7 @@ inline shm::LinkParameters parameters(bool initiator, bool pulls) {
     shm::LinkParameters p;
     p.initiator = initiator;
     p.ord = p.ird = 2;
-    p.peer = getpid();
+    p.peer = shm::own_image();
     p.pulls = pulls;
     p.fences = true;
     return p;

@@ -26,30 +26,15 @@ dat::soft::Domain::Options sharing(bool on = true) {
     return o;
 }
 
-struct Requests final : dat::iwarp::ListenerOwner {
-    Requests() : listener(*this, {}) {
-        sockaddr_in any{};
-        any.sin_family = AF_INET;
-        any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-        cr_assert_eq(listener.bind({reinterpret_cast<const sockaddr*>(&any), sizeof any}), 0);
-        cr_assert_eq(listener.listen(64), 0);
-    }
-    void announce(std::unique_ptr<dat::iwarp::ConnRequest> request) override {
-        arrived = std::move(request);
-    }
-    dat::iwarp::Listener listener;
-    std::unique_ptr<dat::iwarp::ConnRequest> arrived;
-};
-
 // A connection made by the handshake; either side may or may not share memory.
 struct Met {
-    Met(bool near_shares, bool far_shares)
+    Met(bool near_shares, bool far_shares, std::span<const std::byte> answer = bytes("welcome"))
         : near_domain(sharing(near_shares)), far_domain(sharing(far_shares)) {
         cr_assert_eq(dat::iwarp::connect(near.endpoint, requests.listener.name(), nullptr,
                                          bytes("please"), {}),
                      0);
         cr_assert(run([&] { return requests.arrived != nullptr; }));
-        cr_assert_eq(dat::iwarp::accept(far.endpoint, *requests.arrived, bytes("welcome")), 0);
+        cr_assert_eq(dat::iwarp::accept(far.endpoint, *requests.arrived, answer), 0);
         cr_assert(run([&] { return near.connected() && far.connected(); }));
     }
     template <class Done> bool run(Done done) {
@@ -66,8 +51,38 @@ struct Met {
 };
 
 struct Nobody final : shm::Host {
+    void invited() override { ++invitations; }
+    void stayed_out() override { ++refusals; }
     void joined(shm::Joint) override { ++times; }
+    int invitations = 0;
+    int refusals = 0;
     int times = 0;
+};
+
+// Any connection, and another one.
+shm::TcpEnds some_ends(std::uint16_t port = 7) {
+    shm::TcpEnds ends;
+    ends.initiator.host[15] = ends.responder.host[15] = 1;
+    ends.initiator.port = port;
+    ends.responder.port = 4711;
+    return ends;
+}
+
+// Knocks, and comes in if it is let in.
+struct Visitor {
+    Visitor(Domain& d, const shm::Offer& offer, const shm::TcpEnds& ends = some_ends())
+        : domain(d), knocked(shm::knock(d, offer, ends, joint)) {}
+    ~Visitor() { shm::leave(domain, joint); }
+    bool came_in() {
+        if (!in) {
+            in = shm::welcomed(domain, joint) == shm::Answer::welcome;
+        }
+        return in;
+    }
+    Domain& domain;
+    shm::Joint joint;
+    bool knocked;
+    bool in = false;
 };
 
 // A visitor that has found the door of an offer.
@@ -135,6 +150,68 @@ Test(soft_shm_door, one_that_does_not__keeps_both_on_tcp) {
     }
 }
 
+// The offer lies in the private data of the reply, behind what the program says, which arrives
+// whole. Where it has no room there is none.
+Test(soft_shm_door, an_offer__is_made_where_the_private_data_leaves_room) {
+    constexpr std::size_t kLongest = dat::iwarp::kMaxPrivateData - sizeof(shm::Offer);
+    static_assert(kLongest == 484);
+    for (const std::size_t size : {std::size_t{0}, std::size_t{1}, kLongest - 1, kLongest,
+                                   kLongest + 1, dat::iwarp::kMaxPrivateData}) {
+        const Bytes answer = numbered(size);
+        Met met(true, true, answer);
+        cr_assert((met.near.kind == dat::soft::LinkKind::shm) == (size <= kLongest), "%zu", size);
+        cr_assert(met.near.kind == met.far.kind);
+        cr_assert(std::ranges::equal(met.near.events[0].private_data, answer), "%zu", size);
+    }
+}
+
+// What the initiator makes of a reply with that bit and so many bytes of private data.
+static Side::Raised told_by(bool shares, std::size_t size, bool enhanced = true) {
+    Domain domain(sharing(shares));
+    Side side(domain);
+    const dat::iwarp::Socket listening(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in any{};
+    any.sin_family = AF_INET;
+    any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    cr_assert_eq(::bind(listening.fd(), reinterpret_cast<sockaddr*>(&any), sizeof any), 0);
+    cr_assert_eq(::listen(listening.fd(), 1), 0);
+    cr_assert_eq(dat::iwarp::connect(side.endpoint, listening.local(), nullptr, {}, {}), 0);
+    const dat::iwarp::Socket peer(::accept(listening.fd(), nullptr, nullptr));
+    const Bytes data = numbered(size);
+    dat::iwarp::MpaFrame reply;
+    reply.kind = dat::iwarp::MpaKind::reply;
+    reply.revision = dat::iwarp::kMpaRevision2;
+    reply.from_dat = reply.memory = true;
+    if (enhanced) {
+        reply.enhanced = dat::iwarp::MpaEnhanced{.ird = 1, .ord = 1};
+    }
+    reply.private_data = data;
+    std::array<std::byte, dat::iwarp::kMpaMaxFrameSize> frame;
+    const std::size_t length = encode_mpa_frame(reply, frame);
+    cr_assert_eq(::send(peer.fd(), frame.data(), length, 0), static_cast<ssize_t>(length));
+    cr_assert(run_until(domain, [&] { return !side.events.empty(); }));
+    return side.events[0];
+}
+
+// A peer that lies. An offer of a door that is none leaves the connection on TCP.
+Test(soft_shm_door, a_reply_without_the_offer_that_it_announces__breaks_the_attempt) {
+    using dat::core::Event;
+    const auto fails = [](const Side::Raised& told) { // EP-42
+        return told.event == Event::non_peer_rejected && told.reason == dat::core::Reason::protocol;
+    };
+    for (const std::size_t size : {std::size_t{0}, sizeof(shm::Offer) - 1}) {
+        cr_assert(fails(told_by(true, size)), "%zu", size);
+    }
+    cr_assert(fails(told_by(true, sizeof(shm::Offer), false)));
+    const Side::Raised right = told_by(true, sizeof(shm::Offer) + 3);
+    cr_assert(right.event == Event::established);
+    cr_assert(std::ranges::equal(right.private_data, numbered(3)));
+    // Who did not ask does not look at a bit that is reserved.
+    const Side::Raised unasked = told_by(false, 30);
+    cr_assert(unasked.event == Event::established);
+    cr_assert(std::ranges::equal(unasked.private_data, numbered(30)));
+}
+
 // A sanitizer needs descriptors to check what it checks.
 #ifndef DAT_SANITIZED
 
@@ -189,24 +266,71 @@ Test(soft_shm_door, visitors_with_another_cookie_or_none__are_sent_away) {
     Domain domain(sharing());
     shm::Door* door = shm::Door::of(domain);
     Nobody host;
-    const shm::Offer offer = door->offer(host);
+    const shm::Offer offer = door->offer(host, some_ends());
     const auto silent = at_the_door(offer);
     const auto noisy = at_the_door(offer);
     cr_assert_eq(::send(noisy.fd(), "something", 9, 0), 9);
     shm::Offer other = offer;
     other[20] ^= std::byte{1};
-    shm::Joint stranger;
-    cr_assert(shm::knock(other, stranger));
-    cr_assert(run_until(domain, [&] { return closed(noisy) && closed(stranger.bell); }));
+    const Visitor stranger(domain, other);
+    cr_assert(stranger.knocked);
+    cr_assert(run_until(domain, [&] { return closed(noisy) && closed(stranger.joint.bell); }));
     cr_assert(run_until(domain, [&] { return closed(silent); })); // U-65
     cr_assert_eq(host.times, 0);
-    shm::Joint right;
-    cr_assert(shm::knock(offer, right));
+    cr_assert_eq(host.invitations, 0);
+    Visitor right(domain, offer);
+    cr_assert(run_until(domain, [&] { return host.invitations == 1; }));
+    const Visitor second(domain, offer); // an offer is taken once
+    cr_assert(run_until(domain, [&] { return closed(second.joint.bell); }));
+    cr_assert(right.came_in());
     cr_assert(run_until(domain, [&] { return host.times == 1; }));
-    shm::Joint second;
-    cr_assert(shm::knock(offer, second)); // an offer is taken once
-    cr_assert(run_until(domain, [&] { return closed(second.bell); }));
-    cr_assert_eq(host.times, 1);
+    const Visitor third(domain, offer);
+    cr_assert(run_until(domain, [&] { return closed(third.joint.bell); }));
+    cr_assert_eq(host.invitations + host.times + host.refusals, 2);
+}
+
+// Who comes for another connection than the cookie's joins nobody, and the
+// offer stands for whom it was made.
+Test(soft_shm_door, a_visitor_from_another_connection__is_sent_away) {
+    Domain domain(sharing());
+    Nobody host;
+    shm::Door* door = shm::Door::of(domain);
+    const shm::Offer offer = door->offer(host, some_ends());
+    shm::TcpEnds turned = some_ends();
+    std::swap(turned.initiator, turned.responder);
+    shm::TcpEnds elsewhere = some_ends();
+    elsewhere.responder.host[14] = 1;
+    for (const shm::TcpEnds& ends : {some_ends(8), turned, elsewhere}) {
+        const Visitor wrong(domain, offer, ends);
+        cr_assert(run_until(domain, [&] { return closed(wrong.joint.bell); }));
+    }
+    cr_assert_eq(host.invitations, 0);
+    Visitor right(domain, offer);
+    cr_assert(run_until(domain, [&] { return right.came_in() && host.times == 1; }));
+}
+
+// Who was let in and goes leaves the connection where it was.
+Test(soft_shm_door, a_visitor_that_does_not_come_in__is_noticed) {
+    Domain domain(sharing());
+    Nobody host;
+    shm::Door* door = shm::Door::of(domain);
+    {
+        const Visitor gone(domain, door->offer(host, some_ends()));
+        cr_assert(run_until(domain, [&] { return host.invitations == 1; }));
+    }
+    cr_assert(run_until(domain, [&] { return host.refusals == 1; }));
+    const Visitor wrong(domain, door->offer(host, some_ends()));
+    cr_assert(run_until(domain, [&] { return host.invitations == 2; }));
+    cr_assert_eq(::send(wrong.joint.bell.fd(), "something", 9, 0), 9);
+    cr_assert(run_until(domain, [&] { return host.refusals == 2; }));
+    const Visitor silent(domain, door->offer(host, some_ends()));
+    cr_assert(run_until(domain, [&] { return host.refusals == 3; })); // U-65
+    const shm::Offer over = door->offer(host, some_ends());
+    const Visitor late(domain, over);
+    cr_assert(run_until(domain, [&] { return host.invitations == 4; }));
+    door->withdraw(over);
+    cr_assert_eq(host.refusals, 3);
+    cr_assert_eq(host.times, 0);
 }
 
 // Memory that is not of the right size, or that its giver could cut, would be the end of
@@ -231,13 +355,18 @@ Test(soft_shm_door, a_crowd_that_says_nothing__keeps_nobody_out) {
     Domain domain(sharing());
     shm::Door* door = shm::Door::of(domain);
     Nobody host;
-    const shm::Offer offer = door->offer(host);
+    const shm::Offer offer = door->offer(host, some_ends());
     std::vector<dat::iwarp::Socket> crowd;
     for (int i = 0; i < 200; ++i) {
         crowd.push_back(at_the_door(offer));
     }
-    shm::Joint right;
-    cr_assert(shm::knock(offer, right));
+    Visitor right(domain, offer);
+    cr_assert(run_until(domain, [&] { return host.invitations == 1; }));
+    for (int i = 0; i < 200; ++i) {
+        crowd.push_back(at_the_door(offer));
+    }
+    cr_assert(run_until(domain, [&] { return closed(crowd[300]); }));
+    cr_assert(right.came_in());
     cr_assert(run_until(domain, [&] { return host.times == 1; }));
 }
 
@@ -247,7 +376,7 @@ Test(soft_shm_door, a_closed_domain__has_no_door) {
     {
         Met met(true, true);
         Nobody host;
-        offer = shm::Door::of(met.far_domain)->offer(host);
+        offer = shm::Door::of(met.far_domain)->offer(host, some_ends());
         cr_assert_eq(sockets_of(offer), 2); // that of the connection is called so too
     }
     cr_assert_eq(sockets_of(offer), 0);

@@ -48,8 +48,8 @@ set_up() {
     rdma link
 }
 
-# Its output becomes a file, its status a line. 77: skipped, for the reason in its last
-# line.
+# Its output becomes a file, its status a line, with the end of both that output and the kernel's
+# where it failed. 77: skipped, for the reason in its last line.
 run_test() { # suite limit-in-seconds name function [arguments]
     local suite=$1 limit=$2 name=$1/$3 log=$out/$1.$3.log status=0 started=$SECONDS
     shift 2
@@ -62,7 +62,7 @@ run_test() { # suite limit-in-seconds name function [arguments]
     *)
         say "FAIL $name"
         [ $status -ne 124 ] || say "| took longer than $limit s"
-        tail -n 25 "$log" | while read -r line; do say "| $line"; done
+        { tail -n 25 "$log"; dmesg | tail -n 5; } | while read -r line; do say "| $line"; done
         ;;
     esac
 }

@@ -7,12 +7,14 @@
 
 current=$1
 pipes=$(mktemp -d)
-trap 'stop_both; rm -rf "$pipes"' EXIT
+undo=: # what a test has set up beyond its processes
+trap 'stop_both; $undo; rm -rf "$pipes"' EXIT
 . "$DAT_SRCDIR/test/transport/processes.sh"
 
 vm=$DAT_BUILDDIR/test/vm
 # A suite that is about devices says so.
 export FI_PROVIDER_PATH=$DAT_BUILDDIR/.libs FI_PROVIDER=dat FI_DAT_TRANSPORT=soft
+export FI_LOG_LEVEL=warn # into the test's output
 
 in_soft() { ip netns exec soft "$@"; }
 

@@ -161,6 +161,47 @@ transfers() {
     done
 }
 
+# RFC 5040 5.4: tagged messages come one behind the other, also where responses to the other's
+# reads and one's own writes are due at once. They are longer than what the socket takes at once,
+# since the other end answers late.
+all_at_once() {
+    local there here size round
+    late
+    expect a 'ok *' region 1000000
+    here=${answer#ok }
+    expect b 'ok *' region 1000000
+    there=${answer#ok }
+    expect a ok write 1000000 $there
+    expect b ok write 1000000 $here
+    expect a 'results 1 0 0' finish
+    expect b 'results 1 0 0' finish
+    for round in 1 2 3; do
+        echo "round $round"
+        for size in 100 70000 1000000; do
+            expect a ok recv 1 $size
+            expect b ok recv 1 $size
+        done
+        for size in 100 70000 1000000; do
+            expect b ok read 1000000 $here
+            expect a ok read 1000000 $there
+            expect a ok write 1000000 $there
+            expect b ok write 1000000 $here
+            expect b ok send 1 $size
+            expect a ok send 1 $size
+        done
+        expect a 'results 12 0 0' finish
+        expect b 'results 12 0 0' finish
+    done
+    expect a ok quiet
+    expect b ok quiet
+}
+
+# From here on to the end of the test what our namespace sends arrives late.
+late() {
+    in_soft tc qdisc replace dev s1 root netem delay 10ms limit 100000 || die 'no netem'
+    undo='in_soft tc qdisc del dev s1 root'
+}
+
 # Each kind of frame, whole and in several segments.
 few_of_each() {
     local there here kind

@@ -13,8 +13,9 @@ tests=(
     "60 rping_client_large__is_served_by_rpings_server rping_client 60000"
     "90 every_send_variant__arrives both_ways sends"
     "90 writes_and_reads__are_served both_ways transfers"
+    "300 every_operation_both_ways_at_once__is_done both_ways all_at_once"
     "90 invalidating_send__ends_the_key both_ways invalidating_send"
-    "240 private_data_of_every_size__arrives private_data"
+    "240 private_data_of_many_sizes__arrives private_data"
     "60 private_data_beyond_what_siw_takes__is_refused private_data_too_long"
     "60 reject_with_data__arrives rejects"
     "60 write_to_a_bad_key__is_terminated_by_siw both_ways bad_write_to_siw"
@@ -69,11 +70,18 @@ invalidating_send() {
 
 # U-63. siw takes 256 bytes with the 4 of the enhanced set-up among them, and sends 251:
 # it counts them in 8 bits.
+# Each up to a word, around the powers of two, and the largest ones; every size is a unit test's.
+sizes_up_to() {
+    seq 1 5
+    printf '%d\n' 7 8 9 31 32 33 63 64 65 127 128 129 254 255 256 | awk -v most="$1" '$1 < most - 4'
+    seq $(($1 - 4)) "$1"
+}
+
 private_data() {
     local size
     start_peers
     join a 0 b 0 $siw
-    for size in $(seq 1 252); do
+    for size in $(sizes_up_to 252); do
         echo "$size bytes to siw"
         end_and_reset
         join_again a "$size" b $((size < 252 ? size : 251)) $siw
@@ -81,7 +89,7 @@ private_data() {
     stop_both
     start_peers
     join b 0 a 0 $soft
-    for size in $(seq 1 251); do
+    for size in $(sizes_up_to 251); do
         echo "$size bytes from siw"
         end_by_b
         join_again b "$size" a $((size < 251 ? size : 252)) $soft

@@ -42,6 +42,8 @@ tests=(
     "120 captured_session_between_verbs_on_siw__has_no_malformed_frame with siw_hosts_ours then captured other t1 both_ways few_of_each"
     "120 fork_over_rxe program rxe forked"
     "120 atomics_over_rxe program rxe transport_surface --filter atomic/of_devices*"
+    "120 owed_over_rxe program rxe transport_owed --filter owed/posts_to_a_device*"
+    "120 owed_over_siw program siw transport_owed --filter owed/posts_to_a_device*"
     "120 windows_over_rxe program rxe transport_dat --filter dat_window/bound__*"
     "120 shared_receives_over_siw program siw transport_surface --filter shared_receive/messages_of*"
     "60 queue_pair_over_rxe__is_there_before_its_connection with on_device rxe then next_queue_pair"

@@ -19,9 +19,11 @@
 #include "dat-shim/ep.h"
 #include "dat-shim/event.h"
 #include "dat-shim/ia.h"
+#include "dat-shim/inside.h"
 #include "dat-shim/service_point.h"
 
 #include <cstddef>
+#include <cxxabi.h>
 #include <new>
 #include <span>
 #include <string>
@@ -29,9 +31,11 @@
 
 namespace dat::shim::udat {
 
-// What every entry point is: its code, in the words of this version.
+// What every entry point is: its code, in the words of this version. None calls another: a thread
+// is inside once (inside.h).
 template <class Call> DAT_RETURN answer(Call&& call) noexcept {
     try {
+        const Inside here;
         return to_api(call());
     } catch (const std::bad_alloc&) {
         return to_api(fail(Type::insufficient_resources, Sub::resource_memory));
@@ -40,7 +44,21 @@ template <class Call> DAT_RETURN answer(Call&& call) noexcept {
     }
 }
 
-template <class T> T* lookup(DAT_HANDLE handle) {
+// The same where the call may sleep, and the thread be cancelled there (pthread_cancel(3)).
+template <class Call> DAT_RETURN answer_sleeper(Call&& call) {
+    try {
+        const Inside here;
+        return to_api(call());
+    } catch (const abi::__forced_unwind&) {
+        throw;
+    } catch (const std::bad_alloc&) {
+        return to_api(fail(Type::insufficient_resources, Sub::resource_memory));
+    } catch (...) {
+        return to_api(fail(Type::internal_error));
+    }
+}
+
+template <class T> [[gnu::always_inline]] inline T* lookup(DAT_HANDLE handle) {
     if constexpr (std::is_same_v<T, Ia>) {
         return find_ia(handle);
     } else {

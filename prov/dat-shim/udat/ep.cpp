@@ -336,4 +336,17 @@ DAT_RETURN dat_ep_set_watermark(DAT_EP_HANDLE ep_handle, DAT_COUNT soft_high_wat
     });
 }
 
+DAT_SHIM_EXPORT(dat_ep_create);
+DAT_SHIM_EXPORT(dat_ep_create_with_srq);
+DAT_SHIM_EXPORT(dat_ep_free);
+DAT_SHIM_EXPORT(dat_ep_query);
+DAT_SHIM_EXPORT(dat_ep_modify);
+DAT_SHIM_EXPORT(dat_ep_get_status);
+DAT_SHIM_EXPORT(dat_ep_connect);
+DAT_SHIM_EXPORT(dat_ep_dup_connect);
+DAT_SHIM_EXPORT(dat_ep_disconnect);
+DAT_SHIM_EXPORT(dat_ep_reset);
+DAT_SHIM_EXPORT(dat_ep_recv_query);
+DAT_SHIM_EXPORT(dat_ep_set_watermark);
+
 } // extern "C"

@@ -74,6 +74,18 @@ bool find_cno(DAT_CNO_HANDLE handle, Cno*& cno) {
 }
 
 // dat_evd_dequeue() of what Evd::dequeue() does not do.
+// U-69: the codes of a queue without events, and of a time that has passed, are the version's own.
+Return nothing_there(Return rc) {
+    switch (type_of(rc)) {
+    case Type::queue_empty:
+        return kQueueEmpty;
+    case Type::timeout_expired:
+        return kTimeoutExpired;
+    default:
+        return rc;
+    }
+}
+
 [[gnu::noinline]] Return dequeue_other(Evd& evd, DAT_EVENT& event) {
     Event got;
     const Return rc = evd.dequeue_other(got);
@@ -81,7 +93,7 @@ bool find_cno(DAT_CNO_HANDLE handle, Cno*& cno) {
         translate(got, evd.handle(), event);
         return kSuccess;
     }
-    return type_of(rc) == Type::queue_empty ? kQueueEmpty : rc;
+    return nothing_there(rc);
 }
 
 Cno::Agent agent_of(const DAT_OS_WAIT_PROXY_AGENT& agent) {
@@ -199,7 +211,7 @@ DAT_RETURN dat_evd_clear_unwaitable(DAT_EVD_HANDLE evd_handle) {
 
 DAT_RETURN dat_evd_wait(DAT_EVD_HANDLE evd_handle, DAT_TIMEOUT timeout, DAT_COUNT threshold,
                         DAT_EVENT* event, DAT_COUNT* n_more_events) {
-    return answer([&] {
+    return answer_sleeper([&] {
         Evd* const evd = lookup<Evd>(evd_handle);
         if (!evd) {
             return bad_evd();
@@ -212,7 +224,7 @@ DAT_RETURN dat_evd_wait(DAT_EVD_HANDLE evd_handle, DAT_TIMEOUT timeout, DAT_COUN
         if (rc == kSuccess) {
             translate(got, evd_handle, *event);
         }
-        return rc;
+        return nothing_there(rc);
     });
 }
 
@@ -298,7 +310,7 @@ DAT_RETURN dat_cno_free(DAT_CNO_HANDLE cno_handle) {
 
 DAT_RETURN dat_cno_wait(DAT_CNO_HANDLE cno_handle, DAT_TIMEOUT timeout,
                         DAT_EVD_HANDLE* evd_handle) {
-    return answer([&] {
+    return answer_sleeper([&] {
         Cno* const cno = lookup<Cno>(cno_handle);
         if (!cno) {
             return bad_cno();
@@ -309,8 +321,26 @@ DAT_RETURN dat_cno_wait(DAT_CNO_HANDLE cno_handle, DAT_TIMEOUT timeout,
         Evd* evd = nullptr;
         const Return rc = cno->wait(timeout, evd);
         *evd_handle = evd ? evd->handle() : DAT_HANDLE_NULL;
-        return rc;
+        return nothing_there(rc);
     });
 }
+
+DAT_SHIM_EXPORT(dat_evd_create);
+DAT_SHIM_EXPORT(dat_evd_query);
+DAT_SHIM_EXPORT(dat_evd_free);
+DAT_SHIM_EXPORT(dat_evd_resize);
+DAT_SHIM_EXPORT(dat_evd_modify_cno);
+DAT_SHIM_EXPORT(dat_evd_enable);
+DAT_SHIM_EXPORT(dat_evd_disable);
+DAT_SHIM_EXPORT(dat_evd_set_unwaitable);
+DAT_SHIM_EXPORT(dat_evd_clear_unwaitable);
+DAT_SHIM_EXPORT(dat_evd_wait);
+DAT_SHIM_EXPORT(dat_evd_dequeue);
+DAT_SHIM_EXPORT(dat_evd_post_se);
+DAT_SHIM_EXPORT(dat_cno_create);
+DAT_SHIM_EXPORT(dat_cno_modify_agent);
+DAT_SHIM_EXPORT(dat_cno_query);
+DAT_SHIM_EXPORT(dat_cno_free);
+DAT_SHIM_EXPORT(dat_cno_wait);
 
 } // extern "C"

@@ -38,6 +38,7 @@ Return open(const Ia::Opening& opening, DAT_EVD_HANDLE* async, DAT_IA_HANDLE* ha
         return rc;
     }
     if (named && !enter_ia(*ia)) {
+        ia->begin_closing(false);
         ia->close();
         return fail(Type::insufficient_resources, Sub::resource_device);
     }
@@ -76,6 +77,7 @@ DAT_RETURN dat_ia_openv(const DAT_NAME_PTR name, DAT_COUNT async_evd_min_qlen,
         Ia::Opening opening;
         opening.name = without_prefix(name);
         opening.dispatch = &provider_table;
+        opening.major = DAT_VERSION_MAJOR;
         opening.async_length = async_evd_min_qlen;
         if (const Return rc = read_async(*async_evd_handle, opening)) {
             return rc;
@@ -122,7 +124,7 @@ DAT_RETURN dat_ia_close(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS close_flags) {
         if (close_flags != DAT_CLOSE_ABRUPT_FLAG && close_flags != DAT_CLOSE_GRACEFUL_FLAG) {
             return bad_argument(2); // IA-10
         }
-        if (const Return rc = ia->may_close(close_flags == DAT_CLOSE_GRACEFUL_FLAG)) {
+        if (const Return rc = ia->begin_closing(close_flags == DAT_CLOSE_GRACEFUL_FLAG)) {
             return rc;
         }
         leave_ia(*ia);
@@ -173,5 +175,12 @@ DAT_RETURN dat_get_consumer_context(DAT_HANDLE dat_handle, DAT_CONTEXT* context)
         return kSuccess;
     });
 }
+
+DAT_SHIM_EXPORT(dat_ia_openv);
+DAT_SHIM_EXPORT(dat_ia_query);
+DAT_SHIM_EXPORT(dat_ia_close);
+DAT_SHIM_EXPORT(dat_get_handle_type);
+DAT_SHIM_EXPORT(dat_set_consumer_context);
+DAT_SHIM_EXPORT(dat_get_consumer_context);
 
 } // extern "C"

@@ -294,4 +294,15 @@ DAT_RETURN dat_rmr_free(DAT_RMR_HANDLE rmr_handle) {
     });
 }
 
+DAT_SHIM_EXPORT(dat_pz_create);
+DAT_SHIM_EXPORT(dat_pz_query);
+DAT_SHIM_EXPORT(dat_pz_free);
+DAT_SHIM_EXPORT(dat_lmr_query);
+DAT_SHIM_EXPORT(dat_lmr_free);
+DAT_SHIM_EXPORT(dat_lmr_sync_rdma_read);
+DAT_SHIM_EXPORT(dat_lmr_sync_rdma_write);
+DAT_SHIM_EXPORT(dat_rmr_create);
+DAT_SHIM_EXPORT(dat_rmr_query);
+DAT_SHIM_EXPORT(dat_rmr_free);
+
 } // extern "C"

@@ -63,4 +63,9 @@ DAT_RETURN dat_ep_post_rdma_write(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segment
     });
 }
 
+DAT_SHIM_EXPORT(dat_ep_post_send);
+DAT_SHIM_EXPORT(dat_ep_post_recv);
+DAT_SHIM_EXPORT(dat_ep_post_rdma_read);
+DAT_SHIM_EXPORT(dat_ep_post_rdma_write);
+
 } // extern "C"

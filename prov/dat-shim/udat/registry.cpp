@@ -68,17 +68,20 @@ DAT_RETURN dat_registry_list_providers(DAT_COUNT max_to_return, DAT_COUNT* entri
         if (!entries_returned || max_to_return < 0) {
             return bad_argument(entries_returned ? 1 : 2);
         }
-        const std::vector<DAT_PROVIDER_INFO> infos = all();
-        *entries_returned = static_cast<DAT_COUNT>(infos.size());
-        if (max_to_return < *entries_returned || !dat_provider_list) { // REG-5
-            return bad_argument(max_to_return != 0 && !dat_provider_list ? 3 : 1);
+        std::vector<DAT_PROVIDER_INFO> infos = all();
+        if (max_to_return == 0) { // REG-5: how many are there?
+            *entries_returned = static_cast<DAT_COUNT>(infos.size());
+            return bad_argument(1);
+        }
+        infos.resize(std::min(infos.size(), static_cast<std::size_t>(max_to_return)));
+        if (!dat_provider_list || std::find(dat_provider_list, dat_provider_list + infos.size(),
+                                            nullptr) != dat_provider_list + infos.size()) {
+            return bad_argument(3);
         }
         for (std::size_t i = 0; i < infos.size(); ++i) {
-            if (!dat_provider_list[i]) {
-                return bad_argument(3);
-            }
             *dat_provider_list[i] = infos[i];
         }
+        *entries_returned = static_cast<DAT_COUNT>(infos.size());
         return kSuccess;
     });
 }
@@ -112,5 +115,9 @@ DAT_RETURN dat_registry_remove_provider(Provider* provider,
         return removed ? kSuccess : bad_argument(2);
     });
 }
+
+DAT_SHIM_EXPORT(dat_registry_list_providers);
+DAT_SHIM_EXPORT(dat_registry_add_provider);
+DAT_SHIM_EXPORT(dat_registry_remove_provider);
 
 } // extern "C"

@@ -14,7 +14,7 @@ Return bad_request_evd() { return bad_handle(Sub::invalid_handle_evd_cr); }
 
 ServicePoint* find_point(DAT_HANDLE handle, Kind kind) {
     Shell* const shell = shell_of(handle);
-    return shell && shell->kind == kind ? static_cast<ServicePoint*>(shell->object) : nullptr;
+    return shell && shell->is(kind) ? static_cast<ServicePoint*>(shell->object) : nullptr;
 }
 
 Return create_point(Ia& ia, const ServicePoint::Asked& asked, DAT_HANDLE* handle,
@@ -213,5 +213,16 @@ DAT_RETURN dat_cr_handoff(DAT_CR_HANDLE cr_handle, DAT_CONN_QUAL handoff) {
         return cr ? cr->hand_off(handoff) : bad_cr();
     });
 }
+
+DAT_SHIM_EXPORT(dat_psp_create);
+DAT_SHIM_EXPORT(dat_psp_create_any);
+DAT_SHIM_EXPORT(dat_psp_query);
+DAT_SHIM_EXPORT(dat_psp_free);
+DAT_SHIM_EXPORT(dat_rsp_create);
+DAT_SHIM_EXPORT(dat_rsp_query);
+DAT_SHIM_EXPORT(dat_rsp_free);
+DAT_SHIM_EXPORT(dat_cr_query);
+DAT_SHIM_EXPORT(dat_cr_accept);
+DAT_SHIM_EXPORT(dat_cr_handoff);
 
 } // extern "C"

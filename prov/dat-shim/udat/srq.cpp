@@ -94,4 +94,11 @@ DAT_RETURN dat_srq_set_lw(DAT_SRQ_HANDLE srq_handle, DAT_COUNT low_watermark) {
     });
 }
 
+DAT_SHIM_EXPORT(dat_srq_create);
+DAT_SHIM_EXPORT(dat_srq_free);
+DAT_SHIM_EXPORT(dat_srq_post_recv);
+DAT_SHIM_EXPORT(dat_srq_query);
+DAT_SHIM_EXPORT(dat_srq_resize);
+DAT_SHIM_EXPORT(dat_srq_set_lw);
+
 } // extern "C"

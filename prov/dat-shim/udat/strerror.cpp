@@ -176,3 +176,5 @@ extern "C" DAT_RETURN dat_strerror(DAT_RETURN value, const char** major, const c
         return kSuccess;
     });
 }
+
+DAT_SHIM_EXPORT(dat_strerror);

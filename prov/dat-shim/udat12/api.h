@@ -51,6 +51,7 @@ constexpr DAT_RETURN to_api(Return code) {
 static_assert(to_api(fail(Type::not_implemented)) == (DAT_CLASS_ERROR | DAT_NOT_IMPLEMENTED));
 
 inline constexpr Return kQueueEmpty = fail(Type::queue_empty); // ABI-R1c
+inline constexpr Return kTimeoutExpired = fail(Type::timeout_expired);
 
 // From the state on, but for the attributes, all are one bit higher in 2.0, which has `comm`.
 constexpr std::uint64_t ep_fields(DAT_EP_PARAM_MASK mask) {
@@ -86,11 +87,10 @@ inline void leave_ia(const Ia&) {}
 // Where a range is at the peer, for Ep::post_*.
 struct RangeAtPeer {
     std::uint64_t virtual_address;
-    std::uint64_t segment_length; // bytes
     std::uint32_t rmr_context;
 };
 inline RangeAtPeer range_at_peer(const DAT_RMR_TRIPLET& triplet) {
-    return {triplet.target_address, triplet.segment_length, triplet.rmr_context};
+    return {triplet.target_address, triplet.rmr_context};
 }
 
 constexpr bool is_strongly_ordered(DAT_MEM_TYPE type) { return type == DAT_MEM_TYPE_SO_VIRTUAL; }
@@ -114,7 +114,7 @@ inline void translate_extension(const Event::Dto&, DAT_EVENT& out) {
 // SP-11, U-52: an RSP is gone when its request arrives.
 inline DAT_HANDLE point_in_event(void* handle) {
     const Shell* const shell = shell_of(handle);
-    return shell && shell->kind == Kind::psp ? handle : DAT_HANDLE_NULL;
+    return shell && shell->is(Kind::psp) ? handle : DAT_HANDLE_NULL;
 }
 
 std::span<DAT_NAMED_ATTR> named_attributes(const Abilities& can);
@@ -132,5 +132,19 @@ inline constexpr CodeName kOwnSubtypes[] = {
 };
 
 } // namespace dat::shim::udat
+
+// Beside the definition of an entry point: exports it at both nodes of libdat.map. That of Linux is
+// the default. "@@@" takes the place of the plain name, which GNU ld would hide beside another
+// version of it; "remove" keeps the name out that the second version is made from. PIC: defined by
+// libtool for what goes into a library; a program has no nodes.
+#ifdef PIC
+#define DAT_SHIM_EXPORT(name)                                                                      \
+    __asm__(".symver " #name ", " #name "@@@DAT_1.2\n"                                             \
+            ".globl " #name "_of_sunw\n"                                                           \
+            ".set " #name "_of_sunw, " #name "\n"                                                  \
+            ".symver " #name "_of_sunw, " #name "@SUNW_1.1, remove")
+#else
+#define DAT_SHIM_EXPORT(name) static_assert(true)
+#endif
 
 #endif

@@ -86,4 +86,8 @@ DAT_RETURN dat_cr_reject(DAT_CR_HANDLE cr_handle) {
     return answer([&] { return reject(cr_handle, {}); });
 }
 
+DAT_SHIM_EXPORT(dat_lmr_create);
+DAT_SHIM_EXPORT(dat_rmr_bind);
+DAT_SHIM_EXPORT(dat_cr_reject);
+
 } // extern "C"

@@ -27,8 +27,9 @@ class Ep;
 namespace dat::shim::udat {
 
 constexpr DAT_RETURN to_api(Return code) { return code; }
-// The one code without a class bit: programs that poll compare it whole.
+// The codes without a class bit: programs compare them whole.
 inline constexpr Return kQueueEmpty = DAT_QUEUE_EMPTY;
+inline constexpr Return kTimeoutExpired = DAT_TIMEOUT_EXPIRED;
 
 constexpr std::uint64_t ep_fields(DAT_EP_PARAM_MASK mask) { return mask; }
 // The mask's values overlap, so any of them is taken.
@@ -98,9 +99,12 @@ inline constexpr CodeName kOwnSubtypes[] = {
     {DAT_INVALID_STATE_SRQ_SHUTDOWN, "DAT_INVALID_STATE_SRQ_SHUTDOWN"},
 };
 
-// The table has it, and no entry point is it.
-Return extended_op(DAT_HANDLE handle, DAT_EXTENDED_OP operation, va_list args);
+// As an entry point, of which the table has it.
+DAT_RETURN extended_op(DAT_HANDLE handle, DAT_EXTENDED_OP operation, va_list args);
 
 } // namespace dat::shim::udat
+
+// Beside the definition of an entry point: nothing, since libdat2.map gives all of them their node.
+#define DAT_SHIM_EXPORT(name) static_assert(true)
 
 #endif

@@ -106,7 +106,7 @@ DAT_RETURN dat_cno_trigger(DAT_CNO_HANDLE cno_handle, DAT_EVD_HANDLE* evd_handle
         Evd* evd = nullptr;
         const Return rc = cno->poll(evd);
         *evd_handle = evd ? evd->handle() : DAT_HANDLE_NULL;
-        return rc;
+        return type_of(rc) == Type::queue_empty ? kQueueEmpty : rc;
     });
 }
 

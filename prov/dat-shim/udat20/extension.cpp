@@ -6,6 +6,7 @@
 #include "dat-shim/ep.h"
 #include "dat-shim/evd.h"
 #include "dat-shim/udat/entry.h"
+#include "soft/kernel.h"
 
 #include <dat2/dat_ib_extensions.h>
 
@@ -124,13 +125,15 @@ Return print_counters(DAT_HANDLE handle, va_list args) {
                                                           : "EVD";
     for (int i = which == all ? 0 : which; i < (which == all ? all : which + 1); ++i) {
         if (const DAT_UINT64 value = counter(*object, i)) {
-            std::printf("%s counter %d: %llu\n", kind, i, static_cast<unsigned long long>(value));
+            kernel::uncancelled(std::printf, "%s counter %d: %llu\n", kind, i,
+                                static_cast<unsigned long long>(value));
         }
     }
     return kSuccess;
 }
 
-Return open_query(va_list args) {
+// Of entry points.
+DAT_RETURN open_query(va_list args) {
     const auto name = va_arg(args, DAT_NAME_PTR);
     auto* const ia = va_arg(args, DAT_HANDLE*);
     const auto ia_mask = va_arg(args, DAT_IA_ATTR_MASK);
@@ -138,19 +141,17 @@ Return open_query(va_list args) {
     const auto provider_mask = va_arg(args, DAT_PROVIDER_ATTR_MASK);
     auto* const provider_attr = va_arg(args, DAT_PROVIDER_ATTR*);
     DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
-    if (const Return rc = dat_ia_open(name, 8, &async, ia)) {
+    if (const DAT_RETURN rc = dat_ia_open(name, 8, &async, ia)) {
         return rc;
     }
-    const Return rc = dat_ia_query(*ia, &async, ia_mask, ia_attr, provider_mask, provider_attr);
+    const DAT_RETURN rc = dat_ia_query(*ia, &async, ia_mask, ia_attr, provider_mask, provider_attr);
     if (rc != DAT_SUCCESS) {
         dat_ia_close(*ia, DAT_CLOSE_ABRUPT_FLAG);
     }
     return rc;
 }
 
-} // namespace
-
-Return extended_op(DAT_HANDLE handle, DAT_EXTENDED_OP operation, va_list args) {
+Return own_op(DAT_HANDLE handle, DAT_EXTENDED_OP operation, va_list args) {
     switch (operation) {
     case DAT_IB_FETCH_AND_ADD_OP:
         return fetch_add(handle, args);
@@ -162,10 +163,6 @@ Return extended_op(DAT_HANDLE handle, DAT_EXTENDED_OP operation, va_list args) {
         return query_counters(handle, args);
     case DAT_IB_PRINT_COUNTERS_OP:
         return print_counters(handle, args);
-    case DAT_IB_OPEN_QUERY_OP:
-        return open_query(args);
-    case DAT_IB_CLOSE_QUERY_OP:
-        return dat_ia_close(handle, DAT_CLOSE_ABRUPT_FLAG);
     case DAT_IB_UD_SEND_OP:
     case DAT_IB_UD_CM_FREE_OP:
     case DAT_IB_UD_AH_FREE_OP:
@@ -175,13 +172,25 @@ Return extended_op(DAT_HANDLE handle, DAT_EXTENDED_OP operation, va_list args) {
     }
 }
 
+} // namespace
+
+DAT_RETURN extended_op(DAT_HANDLE handle, DAT_EXTENDED_OP operation, va_list args) {
+    switch (operation) {
+    case DAT_IB_OPEN_QUERY_OP:
+        return open_query(args);
+    case DAT_IB_CLOSE_QUERY_OP:
+        return dat_ia_close(handle, DAT_CLOSE_ABRUPT_FLAG);
+    default:
+        return answer([&] { return own_op(handle, operation, args); });
+    }
+}
+
 } // namespace dat::shim::udat
 
 extern "C" DAT_RETURN dat_extension_op(DAT_HANDLE handle, DAT_EXTENDED_OP operation, ...) {
     va_list args;
     va_start(args, operation);
-    const DAT_RETURN rc = dat::shim::udat::answer(
-        [&] { return dat::shim::udat::extended_op(handle, operation, args); });
+    const DAT_RETURN rc = dat::shim::udat::extended_op(handle, operation, args);
     va_end(args);
     return rc;
 }

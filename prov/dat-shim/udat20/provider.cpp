@@ -41,6 +41,7 @@ Return open_as_provider(const std::string& name, const std::string& device, cons
     Ia::Opening opening;
     opening.name = name;
     opening.device = device;
+    opening.major = DAT_VERSION_MAJOR;
     opening.dispatch = table;
     opening.async_length = qlen;
     if (const Return rc = read_async(*async, opening)) {

@@ -7,9 +7,8 @@
 #include <chrono>
 #include <cstdarg>
 #include <cstdio>
+#include <cstring>
 #include <mutex>
-#include <string>
-#include <string_view>
 
 namespace dat::base {
 namespace {
@@ -18,15 +17,19 @@ LogSink g_sink{nullptr, nullptr};
 
 using Clock = std::chrono::steady_clock;
 
+// A line is cut to this, so that none of them takes memory.
+constexpr std::size_t kLongest = 512; // bytes, with the zero at its end
+using Line = std::array<char, kLongest>;
+
 // Lines seen lately; a repetition within kQuiet is only counted.
 class Repetitions {
   public:
     // True: write the line, preceded by `note` unless that is empty.
-    bool admit(std::string_view line, std::string& note) {
+    bool admit(const Line& line, Line& note) {
         const auto now = Clock::now();
         const std::lock_guard lock(mutex_);
         for (Seen& seen : recent_) {
-            if (seen.line == line) {
+            if (std::strcmp(seen.line.data(), line.data()) == 0) {
                 if (now - seen.written < kQuiet) {
                     ++seen.suppressed;
                     return false;
@@ -46,13 +49,16 @@ class Repetitions {
   private:
     static constexpr auto kQuiet = std::chrono::seconds(1);
     struct Seen {
-        std::string line;
+        Line line{};
         Clock::time_point written;
         unsigned suppressed = 0;
     };
-    static void describe(Seen& seen, std::string& note) {
+    static void describe(Seen& seen, Line& note) {
         if (seen.suppressed > 0) {
-            note = "(" + std::to_string(seen.suppressed) + " more times: " + seen.line + ")";
+            const int head =
+                std::snprintf(note.data(), note.size(), "(%u more times: ", seen.suppressed);
+            std::snprintf(note.data() + head, note.size() - static_cast<std::size_t>(head), "%.*s)",
+                          static_cast<int>(kLongest) - head - 2, seen.line.data());
             seen.suppressed = 0;
         }
     }
@@ -72,23 +78,24 @@ void set_log_sink(const LogSink& sink) { g_sink = sink; }
 
 bool wants(LogLevel level, LogArea area) { return g_sink.write && g_sink.enabled(level, area); }
 
-void log(LogLevel level, LogArea area, const char* format, ...) {
+void log(LogLevel level, LogArea area, const char* function, int number, const char* format, ...) {
     if (!wants(level, area)) {
         return;
     }
-    std::array<char, 512> line;
+    Line line;
     va_list args;
     va_start(args, format);
     std::vsnprintf(line.data(), line.size(), format, args);
     va_end(args);
-    std::string note;
-    if (!repetitions().admit(line.data(), note)) {
+    Line note;
+    note[0] = '\0';
+    if (!repetitions().admit(line, note)) {
         return;
     }
-    if (!note.empty()) {
-        g_sink.write(level, area, note.c_str());
+    if (note[0] != '\0') {
+        g_sink.write(level, area, function, number, note.data());
     }
-    g_sink.write(level, area, line.data());
+    g_sink.write(level, area, function, number, line.data());
 }
 
 } // namespace dat::base

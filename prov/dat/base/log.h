@@ -17,7 +17,8 @@ enum class LogArea : std::uint8_t { core, fabric, domain, ep_ctrl, ep_data, eq, 
 
 struct LogSink {
     bool (*enabled)(LogLevel level, LogArea area);
-    void (*write)(LogLevel level, LogArea area, const char* line);
+    // `function`, `number`: where in the sources the line is written.
+    void (*write)(LogLevel level, LogArea area, const char* function, int number, const char* line);
 };
 
 // Not thread-safe: before the first object exists.
@@ -26,21 +27,22 @@ void set_log_sink(const LogSink& sink);
 // Somebody reads such lines.
 bool wants(LogLevel level, LogArea area);
 
-// printf-like, from any thread. A line that repeats one of the last few within a
-// second is counted instead of written, and the count is written later.
-void log(LogLevel level, LogArea area, const char* format, ...)
-    __attribute__((format(printf, 3, 4), cold));
+// printf-like, from any thread; takes no memory. A line that repeats one of the last few within a
+// second is counted instead of written, and the count is written later. `function` has to last.
+void log(LogLevel level, LogArea area, const char* function, int number, const char* format, ...)
+    __attribute__((format(printf, 5, 6), cold));
 
 } // namespace dat::base
 
 #define DAT_WARN(area, ...)                                                                        \
-    ::dat::base::log(::dat::base::LogLevel::warn, ::dat::base::LogArea::area, __VA_ARGS__)
+    ::dat::base::log(::dat::base::LogLevel::warn, ::dat::base::LogArea::area, __func__, __LINE__,  \
+                     __VA_ARGS__)
 // Its arguments are evaluated only where the line is wanted.
 #define DAT_INFO(area, ...)                                                                        \
     do {                                                                                           \
         if (::dat::base::wants(::dat::base::LogLevel::info, ::dat::base::LogArea::area)) {         \
-            ::dat::base::log(::dat::base::LogLevel::info, ::dat::base::LogArea::area,              \
-                             __VA_ARGS__);                                                         \
+            ::dat::base::log(::dat::base::LogLevel::info, ::dat::base::LogArea::area, __func__,    \
+                             __LINE__, __VA_ARGS__);                                               \
         }                                                                                          \
     } while (false)
 

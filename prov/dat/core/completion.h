@@ -6,12 +6,13 @@
 #define DAT_CORE_COMPLETION_H
 
 #include "base/chunk_queue.h"
+#include "base/list.h"
 #include "core/dto_stream.h"
 #include "core/ep_state.h"
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <span>
 
 namespace dat::core {
 
@@ -38,8 +39,41 @@ struct Success {
 // A queue of completions. It grows as far as there are operations posted, so
 // it loses nothing however small its nominal size. Calls are serialized by the
 // domain's gate.
+//
+// Where there is no memory to grow, posts are held back instead: who posts is known (join()), and
+// how much may be outstanding (expect()). Room for that is ready always, and from the moment that
+// it cannot be made ready nobody posts until some has been read.
 class CompletionQueue {
   public:
+    // Who posts what completes here.
+    class Poster : public base::Hook<Poster> {
+      public:
+        // Nothing more may be posted, or may again.
+        virtual void hold(bool on) = 0;
+
+      protected:
+        Poster() = default;
+        ~Poster() = default;
+    };
+    // So many operations more may be outstanding. False: there is no memory for them; nothing
+    // happened.
+    bool expect(std::size_t operations);
+    // So many fewer, since they have completed, or never will.
+    void expect_less(std::size_t operations);
+    // Who posts them; of one queue at a time.
+    void join(Poster& poster) {
+        posters_.push(poster);
+        poster.hold(short_);
+    }
+    void leave(Poster& poster) {
+        posters_.remove(poster);
+        poster.hold(false);
+    }
+    // Its posts are held back: memory may be there again.
+    void try_again() { replenish(); }
+    // No memory to grow: what nobody posted finds no place.
+    bool is_short() const { return short_; }
+
     // Has successes for a queue that it need not push, for the reader asks for them: so they go
     // to the program without a place in the queue.
     class Source {
@@ -58,7 +92,10 @@ class CompletionQueue {
     CompletionQueue& operator=(const CompletionQueue&) = delete;
 
     void push(const Completion& completion) {
-        queue_.push(completion);
+        if (queue_.at_end() && !turn_over()) [[unlikely]] {
+            return;
+        }
+        queue_.put(completion);
         if (armed_) [[unlikely]] {
             wake();
         }
@@ -66,7 +103,16 @@ class CompletionQueue {
     bool empty() const { return queue_.empty(); }
     std::size_t size() const { return queue_.size(); }
     Completion& front() { return queue_.front(); }
-    void pop() { queue_.pop(); }
+    void pop() {
+        if (queue_.pop() && short_) [[unlikely]] {
+            replenish();
+        }
+    }
+    // Takes out what `gone` says yes to, by the completion.
+    template <class Predicate> void remove_if(Predicate&& gone) {
+        queue_.remove_if(std::forward<Predicate>(gone));
+        replenish();
+    }
 
     // The source has some for this queue, and pushes nothing before it stops: what is pushed
     // meanwhile is in no order with that. False: it has to push them, since somebody may sleep, or
@@ -106,8 +152,13 @@ class CompletionQueue {
 
   private:
     virtual void wake() = 0;
+    bool turn_over();
+    void replenish();
 
     base::ChunkQueue<Completion> queue_;
+    base::List<Poster, Poster> posters_;
+    std::size_t expected_ = 0; // operations
+    bool short_ = false;       // they are held back
     Source* source_ = nullptr; // all that it has pushed has been read
     std::size_t nominal_size_ = SIZE_MAX;
     bool armed_ = false;
@@ -173,7 +224,7 @@ enum class Reason : std::uint8_t {
 struct ConnectionEvent {
     Event event = Event::none;
     Reason reason = Reason::none;
-    std::vector<std::byte> private_data; // exactly the bytes that were sent (PD-5)
+    std::span<const std::byte> private_data; // exactly the bytes that were sent (PD-5)
 };
 
 } // namespace dat::core

@@ -9,8 +9,9 @@
 #ifndef DAT_CORE_DTO_STREAM_H
 #define DAT_CORE_DTO_STREAM_H
 
+#include "base/assert.h"
+
 #include <bit>
-#include <cassert>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -45,7 +46,7 @@ class DtoStream {
     // The only allocation of the stream, one byte a slot.
     explicit DtoStream(std::uint32_t limit)
         : limit_(limit), mask_(std::bit_ceil(limit) - 1), marks_(std::size_t{mask_} + 1, kPosted) {
-        assert(limit > 0);
+        DAT_ASSERT(limit > 0);
     }
 
     // Slots that an owner's array needs; a power of two >= limit.
@@ -61,7 +62,7 @@ class DtoStream {
 
     // Takes a slot. Precondition: !full().
     std::uint64_t post() {
-        assert(!full());
+        DAT_ASSERT(!full());
         return tail_++;
     }
 

@@ -3,7 +3,8 @@
 // See endpoint.h. May include: core.
 #include "core/endpoint.h"
 
-#include <cassert>
+#include "base/assert.h"
+
 #include <utility>
 
 namespace dat::core {
@@ -20,7 +21,7 @@ bool changes_attempt(State from, State to) {
 } // namespace
 
 Outcome Endpoint::call(Stimulus stimulus) {
-    assert(stimulus_class(stimulus) == StimulusClass::api);
+    DAT_ASSERT(stimulus_class(stimulus) == StimulusClass::api);
     if (state_ == State::destroyed || state_ == State::provider) {
         return {Verdict::refuse, Event::none, Flush::none};
     }
@@ -28,7 +29,7 @@ Outcome Endpoint::call(Stimulus stimulus) {
 }
 
 Outcome Endpoint::happen(Stimulus stimulus, Attempt of) {
-    assert(stimulus_class(stimulus) != StimulusClass::api);
+    DAT_ASSERT(stimulus_class(stimulus) != StimulusClass::api);
     if (of != attempt_ || state_ == State::destroyed || state_ == State::provider) {
         return {Verdict::ignore, Event::none, Flush::none}; // EP-67
     }
@@ -44,7 +45,7 @@ Outcome Endpoint::apply(Stimulus stimulus) {
     if (c.next == State::ending) { // EP-68: raised when everything is flushed
         recorded_ = std::exchange(outcome.event, Event::none);
     } else if (c.event == Event::recorded) {
-        assert(quiet());
+        DAT_ASSERT(quiet());
         outcome.event = std::exchange(recorded_, Event::none);
     }
     enter(c.next);
@@ -64,24 +65,27 @@ void Endpoint::enter(State next) {
 }
 
 void Endpoint::set_verdicts() {
-    const auto of = [this](Stimulus stimulus) {
+    const auto of = [this](Stimulus stimulus, bool held) {
         const Verdict verdict =
             state_ < State::destroyed ? cell(stimulus, state_).verdict : Verdict::refuse;
         if (verdict == Verdict::refuse) {
             return PostVerdict::refused;
         }
+        if (held) {
+            return PostVerdict::full;
+        }
         return verdict == Verdict::flush || state_ == State::ending ? PostVerdict::flushed
                                                                     : PostVerdict::posted;
     };
-    request_verdict_ = of(Stimulus::post_request);
-    receive_verdict_ = of(Stimulus::post_recv);
+    request_verdict_ = of(Stimulus::post_request, requests_held_);
+    receive_verdict_ = of(Stimulus::post_recv, receives_held_);
 }
 
 PostVerdict Endpoint::post_otherwise(PostVerdict verdict, DtoStream& stream) {
     if (verdict == PostVerdict::refused) {
         return verdict;
     }
-    if (stream.full()) {
+    if (stream.full() || verdict == PostVerdict::full) {
         return PostVerdict::full;
     }
     stream.finish(stream.post(), DtoStatus::flushed); // FLS-1, EP-25

@@ -94,6 +94,18 @@ class Endpoint {
         return receive_verdict_ == PostVerdict::posted && !receives_.full();
     }
 
+    // Posts are refused as if as many were outstanding as may be, whatever the state says of
+    // them: nobody could be told of their end.
+    void hold_requests(bool on) {
+        requests_held_ = on;
+        set_verdicts();
+    }
+    void hold_receives(bool on) {
+        receives_held_ = on;
+        set_verdicts();
+    }
+    bool holds_receives() const { return receives_held_; }
+
     // Finishes as flushed what `what` names. For a domain that can let go of
     // its operations at once; another finishes them one by one.
     void flush(Flush what);
@@ -117,7 +129,9 @@ class Endpoint {
     DtoStream requests_;
     DtoStream receives_;
     State state_;
-    // What the state says of posts: never full.
+    bool requests_held_ = false;
+    bool receives_held_ = false;
+    // What the state says of posts, and full where they are held back.
     PostVerdict request_verdict_{};
     PostVerdict receive_verdict_{};
     Event recorded_ = Event::none; // in ENDING: the event that ends the attempt

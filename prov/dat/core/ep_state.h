@@ -71,7 +71,8 @@ inline const Cell& cell(Stimulus stimulus, State state) {
     return kTable[static_cast<std::size_t>(stimulus)][static_cast<std::size_t>(state)];
 }
 
-// Names as the DAT documents and test/spec/ep-transitions.tsv spell them.
+// Names as the DAT documents and test/spec/ep-transitions.tsv spell them. Each is a literal, so
+// that data() ends with a zero.
 std::string_view name(State state);
 std::string_view abbreviation(State state); // three letters; "-" for the terminal ones
 std::string_view name(Stimulus stimulus);

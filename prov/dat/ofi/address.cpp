@@ -3,16 +3,20 @@
 // See address.h. May include: ofi, system headers.
 #include "ofi/address.h"
 
+#include "soft/kernel.h"
+
 #include <algorithm>
 #include <arpa/inet.h>
 #include <array>
 #include <bit>
+#include <cstdint>
 #include <cstring>
 #include <ifaddrs.h>
 #include <memory>
 #include <net/if.h>
 #include <netdb.h>
 #include <span>
+#include <tuple>
 
 namespace dat::ofi {
 namespace {
@@ -39,23 +43,6 @@ unsigned bits_set(std::span<const std::uint8_t> mask) {
     return bits;
 }
 
-// Whether the first `length` bits are equal.
-bool same_prefix(const SocketAddress& a, const SocketAddress& b, unsigned length) {
-    if (a.family() != b.family()) {
-        return false;
-    }
-    const auto left = host_bytes(a.get());
-    const auto right = host_bytes(b.get());
-    for (std::size_t i = 0; i < left.size() && i * 8 < length; ++i) {
-        const unsigned bits = std::min(8U, length - static_cast<unsigned>(i) * 8);
-        const unsigned mask = 0xffU << (8 - bits) & 0xffU;
-        if ((left[i] & mask) != (right[i] & mask)) {
-            return false;
-        }
-    }
-    return true;
-}
-
 std::string subnet_of(const sockaddr* address, unsigned length) {
     std::array<std::uint8_t, 16> network{};
     const auto bytes = host_bytes(address);
@@ -73,7 +60,7 @@ bool usable(const ifaddrs& entry) {
            (entry.ifa_addr->sa_family == AF_INET || entry.ifa_addr->sa_family == AF_INET6);
 }
 
-LocalAddress describe(const ifaddrs& entry) {
+LocalAddress describe(const ifaddrs& entry, const InterfaceSurvey& survey) {
     const sockaddr* address = entry.ifa_addr;
     const std::size_t size =
         address->sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
@@ -90,26 +77,46 @@ LocalAddress describe(const ifaddrs& entry) {
     local.link_local =
         address->sa_family == AF_INET6 &&
         IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr);
+    local.traits = survey.traits(local.interface, entry.ifa_flags);
     return local;
 }
 
-int rank(const LocalAddress& local) {
-    return (local.address.loopback() ? 8 : 0) + (local.link_local ? 4 : 0) +
-           (local.running ? 0 : 2) + (local.address.family() == AF_INET6 ? 1 : 0);
+// Of two, the one whose rank is less comes first.
+auto rank(const LocalAddress& local) {
+    return std::tuple(local.address.loopback(), local.link_local, !local.running, local.traits.kind,
+                      local.address.family() == AF_INET6, UINT32_MAX - local.traits.speed);
 }
 
 } // namespace
 
+bool same_prefix(const SocketAddress& a, const SocketAddress& b, unsigned length) {
+    if (a.family() != b.family()) {
+        return false;
+    }
+    const auto left = host_bytes(a.get());
+    const auto right = host_bytes(b.get());
+    for (std::size_t i = 0; i < left.size() && i * 8 < length; ++i) {
+        const unsigned bits = std::min(8U, length - static_cast<unsigned>(i) * 8);
+        const unsigned mask = 0xffU << (8 - bits) & 0xffU;
+        if ((left[i] & mask) != (right[i] & mask)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 std::vector<LocalAddress> local_addresses() {
+    const kernel::NoCancel within;
     ifaddrs* raw = nullptr;
     if (getifaddrs(&raw) != 0) {
         return {};
     }
     const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> list(raw, freeifaddrs);
+    const InterfaceSurvey survey;
     std::vector<LocalAddress> all;
     for (const ifaddrs* entry = list.get(); entry; entry = entry->ifa_next) {
         if (usable(*entry)) {
-            all.push_back(describe(*entry));
+            all.push_back(describe(*entry, survey));
         }
     }
     std::ranges::stable_sort(all, {}, rank);
@@ -131,6 +138,7 @@ const LocalAddress* find_local(const std::vector<LocalAddress>& all, const Socke
 }
 
 std::vector<SocketAddress> resolve(const Resolve& what, std::string& why) {
+    const kernel::NoCancel within;
     addrinfo hints{};
     hints.ai_family = what.family;
     hints.ai_socktype = SOCK_STREAM;
@@ -164,7 +172,7 @@ SocketAddress source_towards(const SocketAddress& destination) {
         target.set_port(9); // any: nothing is sent
     }
     const iwarp::Socket probe(socket(target.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
-    if (!probe || connect(probe.fd(), target.get(), target.size()) != 0) {
+    if (!probe || kernel::connect(probe.fd(), target.get(), target.size()) != 0) {
         return {};
     }
     SocketAddress source = probe.local();

@@ -2,10 +2,11 @@
 //
 // Which addresses there are: those of this host's interfaces, those that a name
 // stands for, and the one that the kernel would use towards a peer.
-// May include: soft/iwarp/socket.h, system headers.
+// May include: ofi/interfaces.h, soft/iwarp/socket.h, system headers.
 #ifndef DAT_OFI_ADDRESS_H
 #define DAT_OFI_ADDRESS_H
 
+#include "ofi/interfaces.h"
 #include "soft/iwarp/socket.h"
 
 #include <string>
@@ -23,12 +24,16 @@ struct LocalAddress {
     unsigned prefix_length; // of the subnet, in bits
     bool running;
     bool link_local; // IPv6 fe80::/10
+    InterfaceTraits traits;
 };
 
-// Those of interfaces that are up, in the order in which they are offered: those
-// with a carrier first, IPv4 before IPv6, link-local ones and then loopback last.
-// A system call or two. Throws std::bad_alloc.
+// Those of interfaces that are up, in the order in which they are offered: loopback last, before
+// it link-local ones and those without a carrier; else by the class of the interface, IPv4 before
+// IPv6, by speed, and in the kernel's order. Some system calls. Throws std::bad_alloc.
 std::vector<LocalAddress> local_addresses();
+
+// Whether the first `length` bits are equal.
+bool same_prefix(const SocketAddress& a, const SocketAddress& b, unsigned length);
 
 // The entry whose address `address` is, or, on loopback, whose subnet it is in;
 // nullptr: not of this host.

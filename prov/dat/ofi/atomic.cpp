@@ -103,6 +103,8 @@ soft::AtomicOperands operands_of(const Asked& asked) {
     }
 }
 
+constexpr std::size_t kValue = sizeof(std::uint64_t);
+
 template <class Path> ssize_t submit_atomic(fid_ep* ep, const Asked& asked) {
     if (!offered(ep_of(ep).domain(), asked.family, asked.type, asked.op)) {
         return refuse_atomic(asked.call, asked.type, asked.op);
@@ -110,6 +112,11 @@ template <class Path> ssize_t submit_atomic(fid_ep* ep, const Asked& asked) {
     if ((!asked.operand && asked.op != FI_ATOMIC_READ) ||
         (asked.family == kCompare && !asked.compare) || (asked.family != kBase && !asked.result)) {
         return refuse_shape(asked.call);
+    }
+    const iovec read[] = {{const_cast<void*>(asked.operand), asked.operand ? kValue : 0},
+                          {const_cast<void*>(asked.compare), asked.compare ? kValue : 0}};
+    if (const int rc = check_memory<Path>(asked.call, read, 2, soft::Touch::read)) {
+        return rc;
     }
     const soft::AtomicOperands operands = operands_of(asked);
     const bool adds = asked.op == FI_SUM || asked.op == FI_ATOMIC_READ;
@@ -292,6 +299,7 @@ fi_ops_atomic atomic_ops_unconnected = Atomics<Unlinked>::ops();
 fi_ops_atomic atomic_ops_iwarp = Atomics<OverIwarp>::ops();
 fi_ops_atomic atomic_ops_shm = Atomics<OverShm>::ops();
 fi_ops_atomic atomic_ops_verbs = Atomics<OverVerbs>::ops();
+fi_ops_atomic atomic_ops_checked = Atomics<CheckedPath>::ops();
 
 #define DAT_NO(slot) .slot = DAT_NOT_ENABLED(fi_ops_atomic, slot)
 fi_ops_atomic atomic_ops_not_enabled = {

@@ -109,7 +109,9 @@ int Counter::wait(std::uint64_t threshold, int timeout_ms) {
             return -FI_ETIMEDOUT;
         }
         if (quiet) {
-            wait_readable(wait_.fd(), left);
+            if (const int rc = wait_readable(wait_.fd(), left)) {
+                return rc;
+            }
         }
         if (timeout_ms >= 0) {
             const auto rest = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());

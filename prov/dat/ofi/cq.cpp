@@ -279,7 +279,9 @@ ssize_t CompletionQueue::read_waiting(void* buf, std::size_t count, const void* 
             return -FI_EAGAIN;
         }
         if (found == Look::quiet) {
-            wait_readable(wait_.fd(), left);
+            if (const int rc = wait_readable(wait_.fd(), left)) {
+                return rc;
+            }
         }
         if (timeout_ms >= 0) {
             const auto rest = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());

@@ -10,6 +10,7 @@
 
 #include "ofi/cq.h"
 #include "ofi/post.h"
+#include "ofi/provider.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +22,11 @@ namespace dat::ofi::direct {
 
 struct Path : OverShm {
     using Caller = soft::SharedGateCaller;
+    static constexpr bool kAnyMemory = false;
 };
+
+// FI_DAT_CHECK_BUFFERS: posts have to go by the tables of the endpoint.
+inline bool checks_buffers() { return parameters().settings.check_buffers; }
 
 // A message of one segment; `flags` as fi_sendmsg() has them, without FI_INJECT. 0 or -FI_E*.
 // The endpoint is enabled. Its link is expected to be memory, any other goes by a virtual call.
@@ -124,6 +129,14 @@ template <class Sink> std::size_t take_all(fid_cq* f, std::size_t most, Sink&& s
         }
     } while (taken == 0 && cq.move<CompletionQueue::Offered>());
     return taken;
+}
+
+// Takes out the completions that `gone(const core::Completion&)` says yes to, under the gate.
+// Takes no memory.
+template <class Predicate> void remove_if(fid_cq* f, Predicate&& gone) {
+    CompletionQueue& cq = cq_of(f);
+    const Path::Caller in(cq.gate());
+    cq.remove_if(std::forward<Predicate>(gone));
 }
 
 } // namespace dat::ofi::direct

@@ -3,6 +3,7 @@
 // See domain.h. May include: ofi, libfabric.
 #include "ofi/domain.h"
 
+#include "base/attempt.h"
 #include "base/log.h"
 #include "ofi/atomic.h"
 #include "ofi/cntr.h"
@@ -24,9 +25,13 @@
 namespace dat::ofi {
 namespace {
 
+bool is_manual(const fi_progress& progress) {
+    const std::uint32_t number = number_of(progress);
+    return number == FI_PROGRESS_MANUAL || number == kControlUnified;
+}
+
 bool has_progress_thread(const fi_domain_attr& attr) {
-    return number_of(attr.data_progress) != FI_PROGRESS_MANUAL ||
-           number_of(attr.control_progress) != FI_PROGRESS_MANUAL;
+    return !is_manual(attr.data_progress) || !is_manual(attr.control_progress);
 }
 
 soft::Domain::Options options_for(const fi_domain_attr& attr) {
@@ -220,21 +225,28 @@ void Domain::device_gone() {
     }
 }
 
-void Domain::raise_async(fid_t object, fi_dat_async what) {
+void Domain::raise_async(fid_t object, fi_dat_async what, EventQueue::Events made) {
     if (!async_) {
+        return;
+    }
+    if (made.empty() && !base::attempt([&] {
+            made.emplace_back();
+            made.front().data.reserve(kAsyncSize);
+        })) {
+        DAT_WARN(domain, "an asynchronous event (%d) is lost: out of memory", int{what});
         return;
     }
     fi_eq_entry entry{};
     entry.fid = object;
     entry.context = object->context;
     entry.data = what;
-    EventQueue::Event event;
+    EventQueue::Event& event = made.front();
     event.type = FI_DAT_ASYNC_EVENT;
     event.fid = object;
     event.raw = true;
     const auto* bytes = reinterpret_cast<const std::byte*>(&entry);
     event.data.assign(bytes, bytes + sizeof entry);
-    eq_->push(std::move(event));
+    eq_->push(std::move(made));
 }
 
 int open_domain(fid_fabric* fabric, fi_info* info, fid_domain** domain, void* context) {

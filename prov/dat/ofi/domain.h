@@ -62,8 +62,10 @@ class Domain final : public fid_domain, public EventSource, private verbs::Domai
     EventQueue* event_queue() { return eq_; }
     // Where asynchronous events go; nullptr: nowhere.
     EventQueue* async_queue() { return async_ ? eq_ : nullptr; }
-    // An asynchronous event of an object of the domain. Also under the gate.
-    void raise_async(fid_t object, fi_dat_async what);
+    // An asynchronous event of an object of the domain. Also under the gate. `made`: room for it,
+    // none: it takes memory, and is lost where there is none, which is logged.
+    void raise_async(fid_t object, fi_dat_async what, EventQueue::Events made = {});
+    static constexpr std::size_t kAsyncSize = sizeof(fi_eq_entry); // bytes of its data
     // Who is told when the device has gone. In any thread.
     void add(Endpoint& ep);
     void remove(Endpoint& ep);
@@ -82,6 +84,7 @@ class Domain final : public fid_domain, public EventSource, private verbs::Domai
     }
     bool has_work() const override { return !progress_thread_ && soft_.has_put_off(); }
     bool announces() const override { return false; }
+    void catch_up() override { soft_.progress_handshakes_as_outsider(); }
 
   private:
     void device_gone() override;

@@ -5,6 +5,7 @@
 #include "ofi/ep.h"
 
 #include "base/log.h"
+#include "ofi/alias.h"
 #include "ofi/cm.h"
 #include "ofi/errors.h"
 #include "ofi/fabric.h"
@@ -66,17 +67,11 @@ int get_flags(const Endpoint& ep, std::uint64_t& flags) {
 }
 
 int set_flags(Endpoint& ep, std::uint64_t flags) {
-    const bool tx = (flags & FI_TRANSMIT) != 0;
-    const std::uint64_t wanted = flags & ~(FI_TRANSMIT | FI_RECV);
-    const Offering& offering = ep.domain().offering();
-    const std::uint64_t offered = tx ? offering.tx_op_flags : offering.rx_op_flags;
-    if (tx == ((flags & FI_RECV) != 0) || (wanted & ~offered) != 0) {
-        DAT_WARN(ep_ctrl,
-                 "fi_control(FI_SETOPSFLAG) = 0x%llx: either FI_TRANSMIT or FI_RECV, and "
-                 "bits of 0x%llx",
-                 static_cast<unsigned long long>(flags), static_cast<unsigned long long>(offered));
+    if (!are_default_flags("fi_control(FI_SETOPSFLAG)", ep, flags)) {
         return -FI_EINVAL;
     }
+    const bool tx = (flags & FI_TRANSMIT) != 0;
+    const std::uint64_t wanted = flags & ~(FI_TRANSMIT | FI_RECV);
     const soft::GateCaller in(ep.gate());
     if (tx) {
         ep.set_tx_flags(wanted);
@@ -94,6 +89,10 @@ int control(fid_t f, int command, void* arg) {
         return get_flags(endpoint_of(f), *static_cast<std::uint64_t*>(arg));
     case FI_SETOPSFLAG:
         return set_flags(endpoint_of(f), *static_cast<const std::uint64_t*>(arg));
+    case FI_ALIAS: {
+        const auto& asked = *static_cast<const struct fi_alias*>(arg);
+        return open_alias(endpoint_of(f), asked.flags, asked.fid);
+    }
     default:
         return -FI_ENOSYS;
     }
@@ -388,13 +387,17 @@ int Endpoint::enable() {
         return -FI_ENOCQ;
     }
     const soft::GateCaller in(gate());
-    soft_.set_queues(tx_cq_, rx_cq_);
+    if (!soft_.set_queues(tx_cq_, rx_cq_)) {
+        DAT_WARN(ep_ctrl, "fi_enable(): out of memory for the completions of its operations");
+        return -FI_ENOMEM;
+    }
     soft_.set_counters(counters_);
     soft_.set_shared(srx_ ? &srx_->receives() : nullptr, srx_ ? &fid.context : nullptr);
     enabled_ = true;
-    msg = &msg_ops_unconnected;
-    rma = &rma_ops_unconnected;
-    atomic = &atomic_ops_unconnected;
+    const bool checks = domain_.soft().settings().check_buffers;
+    msg = checks ? &msg_ops_checked : &msg_ops_unconnected;
+    rma = checks ? &rma_ops_checked : &rma_ops_unconnected;
+    atomic = checks ? &atomic_ops_checked : &atomic_ops_unconnected;
     prepare();
     return 0;
 }
@@ -434,35 +437,54 @@ void Endpoint::link_ready(soft::Link& link) {
         break;
     case soft::LinkKind::verbs:
         name_ = static_cast<verbs::Link&>(link).local();
+        DAT_INFO(ep_ctrl, "the connection with %s uses the RDMA device %s", peer_.text().c_str(),
+                 domain_.device()->device().name.c_str());
         tables = {&msg_ops_verbs, &rma_ops_verbs, &atomic_ops_verbs};
         break;
     default:
         name_ = static_cast<iwarp::Link&>(link).local();
         tables = {&msg_ops_iwarp, &rma_ops_iwarp, &atomic_ops_iwarp};
     }
+    if (domain_.soft().settings().check_buffers) {
+        return; // those that it has are for any link
+    }
     std::atomic_ref(msg).store(tables.msg, std::memory_order_release);
     std::atomic_ref(rma).store(tables.rma, std::memory_order_release);
     std::atomic_ref(atomic).store(tables.atomic, std::memory_order_release);
 }
 
-void Endpoint::raise(core::ConnectionEvent&& event) {
-    EventQueue::Event raised;
+void Endpoint::expect_events() {
+    while (room_.size() < 2) {
+        room_.emplace_back();
+    }
+    room_.front().data.reserve(std::max(kMaxConnectionData, domain_.offering().connection_data));
+    if (async_room_.empty() && domain_.async_queue()) {
+        async_room_.emplace_back();
+        async_room_.front().data.reserve(Domain::kAsyncSize);
+    }
+}
+
+void Endpoint::raise(const core::ConnectionEvent& event) {
+    if (event.event != core::Event::established) {
+        DAT_INFO(ep_ctrl, "the connection with %s is over: %s (%s)", peer_.text().c_str(),
+                 core::name(event.event).data(), text(event.reason));
+    }
+    if (event.event != core::Event::established &&
+        (srx_ || event.reason == core::Reason::resources)) { // U-5, U-64
+        domain_.raise_async(&fid, FI_DAT_ASYNC_EP_BROKEN, std::move(async_room_));
+    }
+    if (!eq_) { // EP-73
+        return;
+    }
+    EventQueue::Events one;
+    one.splice(one.end(), room_, room_.begin());
+    EventQueue::Event& raised = one.front();
     raised.fid = &fid;
     raised.err = fi_error(event.event);
     raised.prov_errno = static_cast<int>(event.reason);
     raised.type = event.event == core::Event::established ? FI_CONNECTED : FI_SHUTDOWN;
-    raised.data = std::move(event.private_data);
-    if (event.event != core::Event::established) {
-        DAT_INFO(ep_ctrl, "the connection with %s is over: %s (%s)", peer_.text().c_str(),
-                 std::string(core::name(event.event)).c_str(), text(event.reason));
-    }
-    if (event.event != core::Event::established &&
-        (srx_ || event.reason == core::Reason::resources)) { // U-5, U-64
-        domain_.raise_async(&fid, FI_DAT_ASYNC_EP_BROKEN);
-    }
-    if (eq_) { // EP-73
-        eq_->push(std::move(raised));
-    }
+    raised.data.assign(event.private_data.begin(), event.private_data.end());
+    eq_->push(std::move(one));
 }
 
 void Endpoint::soft_watermark_passed() { domain_.raise_async(&fid, FI_DAT_ASYNC_RECV_WATERMARK); }

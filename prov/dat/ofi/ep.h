@@ -82,6 +82,7 @@ class Endpoint final : public fid_ep, private soft::EndpointOwner {
     int take_request(fid_t request); // nullptr: lets go of one
     // Connects from the address and port that the passive endpoint is bound to.
     int take_over(PassiveEndpoint& pep);
+    Users& aliases() { return aliases_; } // fi_ep_alias(3)
     // FREE-1: 0, or -FI_EBUSY.
     int may_close();
     int modify(const fi_dat_ep_attr& attr);
@@ -105,7 +106,9 @@ class Endpoint final : public fid_ep, private soft::EndpointOwner {
 
   private:
     void link_ready(soft::Link& link) override;
-    void raise(core::ConnectionEvent&& event) override;
+    void raise(const core::ConnectionEvent& event) override;
+    // Before an attempt begins: room for the events that it may raise. Throws std::bad_alloc.
+    void expect_events();
     void soft_watermark_passed() override;
     template <class Call> void for_each_counter(Call&& call) {
         for (core::Counter* counter :
@@ -121,6 +124,8 @@ class Endpoint final : public fid_ep, private soft::EndpointOwner {
     // So that less has to be done while a connection is made.
     void prepare();
     const char* source_unfit(const iwarp::SocketAddress& destination) const;
+    int connect_from_one_port(const iwarp::SocketAddress& destination,
+                              std::span<const std::byte> data);
     int start_connect(const iwarp::SocketAddress& destination, std::span<const std::byte> data);
     int change(const fi_dat_ep_attr& attr, ZoneHandle zone);
     void replace_queue(CompletionQueue*& slot, CompletionQueue* cq);
@@ -130,6 +135,10 @@ class Endpoint final : public fid_ep, private soft::EndpointOwner {
     soft::Gate& gate_; // the domain's, in one step
     ZoneHandle zone_;  // guarded by the gate
     EventQueue* eq_ = nullptr;
+    // For the events of an attempt: of the first, which may have private data, and of its end;
+    // and for the one that says that it is broken. Guarded by the gate.
+    EventQueue::Events room_;
+    EventQueue::Events async_room_;
     CompletionQueue* tx_cq_ = nullptr;
     CompletionQueue* rx_cq_ = nullptr;
     SharedContext* srx_ = nullptr;
@@ -153,6 +162,7 @@ class Endpoint final : public fid_ep, private soft::EndpointOwner {
     std::atomic<fid_t> request_{nullptr}; // what fi_accept() answers
     bool given_back_ = false;             // closed by request_gone()
     std::atomic<std::uint64_t> connect_timeout_us_{FI_DAT_TIMEOUT_INFINITE};
+    Users aliases_;
     soft::Endpoint soft_;
 };
 
@@ -181,6 +191,9 @@ extern fi_ops_atomic atomic_ops_shm;
 extern fi_ops_msg msg_ops_verbs;
 extern fi_ops_rma rma_ops_verbs;
 extern fi_ops_atomic atomic_ops_verbs;
+extern fi_ops_msg msg_ops_checked;
+extern fi_ops_rma rma_ops_checked;
+extern fi_ops_atomic atomic_ops_checked;
 extern fi_dat_ops_ep dat_ep_ops;
 
 } // namespace dat::ofi

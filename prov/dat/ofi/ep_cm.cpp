@@ -22,8 +22,7 @@ namespace dat::ofi {
 namespace {
 
 void log_refused(const char* call, core::State state) {
-    DAT_WARN(ep_ctrl, "%s is not allowed in state %s", call,
-             std::string(core::name(state)).c_str());
+    DAT_WARN(ep_ctrl, "%s is not allowed in state %s", call, core::name(state).data());
 }
 
 int refuse_without_eq(const char* call) {
@@ -68,6 +67,27 @@ const char* Endpoint::source_unfit(const iwarp::SocketAddress& destination) cons
     return name_.loopback() != destination.loopback() ? "one of them is loopback" : nullptr;
 }
 
+// One who tries again does so from the same port, which is known from here on (U-71).
+int Endpoint::connect_from_one_port(const iwarp::SocketAddress& destination,
+                                    std::span<const std::byte> data) {
+    if (soft_.core().state() != core::State::unconnected) {
+        return -EISCONN;
+    }
+    iwarp::SocketAddress any = name_;
+    any.set_port(0);
+    int error = 0;
+    iwarp::Socket source = iwarp::bind_source(any, error);
+    if (!source) {
+        return error;
+    }
+    const iwarp::SocketAddress local = source.local();
+    const int rc = iwarp::connect(soft_, destination, source, data, connect_timeout());
+    if (rc == 0) {
+        name_ = local;
+    }
+    return rc;
+}
+
 // Under the gate. 0 or -errno.
 int Endpoint::start_connect(const iwarp::SocketAddress& destination,
                             std::span<const std::byte> data) {
@@ -88,8 +108,10 @@ int Endpoint::start_connect(const iwarp::SocketAddress& destination,
             DAT_INFO(ep_ctrl, "connecting to %s, not from %s: %s", destination.text().c_str(),
                      name_.text().c_str(), unfit);
         }
-        return iwarp::connect(soft_, destination, unfit ? nullptr : &name_, data,
-                              connect_timeout());
+        return unfit || soft_.patience() == std::chrono::microseconds::zero()
+                   ? iwarp::connect(soft_, destination, unfit ? nullptr : &name_, data,
+                                    connect_timeout())
+                   : connect_from_one_port(destination, data);
     }
     if (name_.family() != destination.family()) {
         return -EINVAL; // of another family
@@ -146,6 +168,7 @@ int Endpoint::connect(const void* address, const void* param, std::size_t size) 
         return rc;
     }
     const soft::GateCaller in(gate());
+    expect_events();
     const int rc = start_connect(destination, data);
     if (rc == -EISCONN) {
         log_refused("fi_connect()", soft_.core().visible_state());
@@ -169,6 +192,10 @@ int Endpoint::accept(const void* param, std::size_t size) {
     }
     if (const int rc = enable()) {
         return rc;
+    }
+    {
+        const soft::GateCaller in(gate());
+        expect_events();
     }
     Fabric& fabric = domain_.fabric();
     std::unique_ptr<Request> request = fabric.take_request(request_, this);
@@ -279,13 +306,17 @@ int Endpoint::take_over(PassiveEndpoint& pep) {
 }
 
 int Endpoint::may_close() {
+    if (aliases().count() > 0) {
+        DAT_WARN(ep_ctrl, "fi_close() of an endpoint: %d of its aliases are open",
+                 aliases().count());
+        return -FI_EBUSY;
+    }
     const core::State now = state();
     if (now != core::State::reserved && now != core::State::passive_connection_pending &&
         now != core::State::tentative_connection_pending) {
         return 0;
     }
-    DAT_WARN(ep_ctrl, "fi_close() is not allowed in state %s: %s",
-             std::string(core::name(now)).c_str(),
+    DAT_WARN(ep_ctrl, "fi_close() is not allowed in state %s: %s", core::name(now).data(),
              now == core::State::reserved ? "close the passive endpoint that it is reserved for"
                                           : "accept, reject, refuse or hand off its request");
     return -FI_EBUSY;

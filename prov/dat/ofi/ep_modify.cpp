@@ -141,10 +141,11 @@ int Endpoint::change(const fi_dat_ep_attr& attr, ZoneHandle zone) {
     const core::State state = soft_.core().visible_state();
     if (!allowed(state, mask)) {
         DAT_WARN(ep_ctrl, "modify() with mask = 0x%llx is not allowed in state %s",
-                 static_cast<unsigned long long>(mask), std::string(core::name(state)).c_str());
+                 static_cast<unsigned long long>(mask), core::name(state).data());
         return -FI_EOPBADSTATE;
     }
-    soft::Endpoint::Limits limits = soft_.limits();
+    const soft::Endpoint::Limits before = soft_.limits();
+    soft::Endpoint::Limits limits = before;
     if ((mask & FI_DAT_EP_TX_SIZE) != 0) {
         limits.requests = static_cast<std::uint32_t>(attr.tx_size);
     }
@@ -155,6 +156,14 @@ int Endpoint::change(const fi_dat_ep_attr& attr, ZoneHandle zone) {
         DAT_WARN(ep_ctrl, "modify(): rx_size = %zu, and %u receives are posted", attr.rx_size,
                  soft_.core().receives().outstanding());
         return -FI_EINVAL;
+    }
+    const auto queue = [&](std::uint64_t bit, fid_cq* cq, CompletionQueue* now) {
+        return (mask & bit) == 0 ? now : cq ? &cq_of(cq) : nullptr;
+    };
+    if (enabled_ && !soft_.set_queues(queue(FI_DAT_EP_TX_CQ, attr.tx_cq, tx_cq_),
+                                      queue(FI_DAT_EP_RX_CQ, attr.rx_cq, rx_cq_))) {
+        (void)soft_.resize(before);
+        return -FI_ENOMEM;
     }
     soft::Endpoint::Reads reads = soft_.reads();
     if ((mask & FI_DAT_EP_READ_IN) != 0) {
@@ -173,9 +182,6 @@ int Endpoint::change(const fi_dat_ep_attr& attr, ZoneHandle zone) {
         replace_queue(rx_cq_, attr.rx_cq ? &cq_of(attr.rx_cq) : nullptr);
         rx_unwanted_ = !attr.rx_cq;
         rx_reports_ = (attr.rx_cq_flags & FI_SELECTIVE_COMPLETION) == 0 ? FI_COMPLETION : 0;
-    }
-    if (enabled_) {
-        soft_.set_queues(tx_cq_, rx_cq_);
     }
     if (zone) {
         soft_.set_zone(zone.get());

@@ -9,6 +9,7 @@
 #include "ofi/no_op.h"
 #include "ofi/queue_ops.h"
 #include "ofi/versions.h"
+#include "soft/kernel.h"
 
 #include <rdma/fi_ext_dat.h>
 
@@ -47,12 +48,12 @@ int EventQueue::open() {
     return rc ? rc : wait_.add(signal_.fd());
 }
 
-void EventQueue::push(Event&& event) {
+void EventQueue::push(Events&& events) {
     const std::lock_guard lock(queue_mutex_);
-    queue_.push_back(std::move(event));
-    if (queue_.size() == 1 && waitable()) {
+    if (queue_.empty() && !events.empty() && waitable()) {
         signal_.raise();
     }
+    queue_.splice(queue_.end(), events);
     if (lent_ >= 0) {
         raise_event(lent_);
     }
@@ -60,6 +61,10 @@ void EventQueue::push(Event&& event) {
 
 void EventQueue::pop() {
     queue_.pop_front();
+    after_pop();
+}
+
+void EventQueue::after_pop() {
     if (queue_.empty()) {
         settle_down();
     }
@@ -72,13 +77,15 @@ void EventQueue::settle_down() const {
 }
 
 void EventQueue::purge(fid_t gone) {
-    std::deque<Event> discarded;
+    Events discarded;
     {
         const std::lock_guard lock(queue_mutex_);
-        const auto stays = [gone](const Event& event) { return event.fid != gone; };
-        const auto first = std::stable_partition(queue_.begin(), queue_.end(), stays);
-        std::move(first, queue_.end(), std::back_inserter(discarded));
-        queue_.erase(first, queue_.end());
+        for (auto at = queue_.begin(); at != queue_.end();) {
+            const auto each = at++;
+            if (each->fid == gone) {
+                discarded.splice(discarded.end(), queue_, each);
+            }
+        }
         if (queue_.empty() && !discarded.empty()) {
             settle_down();
         }
@@ -131,22 +138,29 @@ void EventQueue::remove_source(EventSource& source) {
 }
 
 // A peer whose request is here may have finished another connection just before: that
-// comes first, as the peer had it.
+// comes first, as the peer had it. A domain may have been passed over, or its progress thread
+// may be about to say so.
 void EventQueue::progress() {
     const std::lock_guard lock(sources_mutex_);
     progress_those_that(true);
     progress_those_that(false);
-    for (Event& event : requests_) {
-        push(std::move(event));
+    if (requests_.empty()) {
+        return;
     }
-    requests_.clear();
+    for (const Source& known : sources_) {
+        if (!known.source->announces()) {
+            known.source->catch_up();
+        }
+    }
+    push(std::move(requests_));
 }
 
 void EventQueue::progress_those_that(bool announce) {
     for (const Source& known : sources_) {
         // A listener asks the kernel by itself; a domain is entered only with a reason.
         if (known.source->announces() == announce &&
-            (announce || known.source->has_work() || wait_readable(known.source->wait_fd(), 0))) {
+            (announce || known.source->has_work() ||
+             kernel::is_readable(known.source->wait_fd()))) {
             known.source->progress();
         }
     }
@@ -220,17 +234,18 @@ ssize_t EventQueue::read_error(fi_eq_err_entry* entry, std::uint64_t flags) {
     entry->data = 0;
     entry->err = event.err;
     entry->prov_errno = event.prov_errno;
-    error_data_ = event.data;
     if (entry->err_data && entry->err_data_size > 0) {
-        entry->err_data_size = std::min(entry->err_data_size, error_data_.size());
-        std::copy_n(error_data_.data(), entry->err_data_size,
+        entry->err_data_size = std::min(entry->err_data_size, event.data.size());
+        std::copy_n(event.data.data(), entry->err_data_size,
                     static_cast<std::byte*>(entry->err_data));
     } else { // valid until the next error is read
-        entry->err_data = error_data_.empty() ? nullptr : error_data_.data();
-        entry->err_data_size = error_data_.size();
+        entry->err_data = event.data.empty() ? nullptr : event.data.data();
+        entry->err_data_size = event.data.size();
     }
     if ((flags & FI_PEEK) == 0) {
-        pop();
+        last_error_.clear();
+        last_error_.splice(last_error_.end(), queue_, queue_.begin());
+        after_pop();
     }
     return sizeof *entry;
 }
@@ -244,7 +259,9 @@ ssize_t EventQueue::read_waiting(std::uint32_t* type, void* buf, std::size_t len
         if (got != -FI_EAGAIN || left == 0) {
             return got;
         }
-        wait_readable(wait_.fd(), left);
+        if (const int rc = wait_readable(wait_.fd(), left)) {
+            return rc;
+        }
         if (timeout_ms >= 0) {
             const auto rest = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
             left = std::max(0, static_cast<int>(rest.count()));
@@ -297,12 +314,12 @@ ssize_t write(fid_eq* eq, std::uint32_t type, const void* buf, std::size_t len, 
         return -FI_ENOSYS;
     }
     const int rc = no_throw([&] {
-        EventQueue::Event event;
-        event.type = type;
-        event.raw = true;
+        EventQueue::Events one(1);
+        one.front().type = type;
+        one.front().raw = true;
         const auto* bytes = static_cast<const std::byte*>(buf);
-        event.data.assign(bytes, bytes + len);
-        eq_of(eq).push(std::move(event));
+        one.front().data.assign(bytes, bytes + len);
+        eq_of(eq).push(std::move(one));
         return 0;
     });
     return rc ? rc : static_cast<ssize_t>(len);

@@ -13,7 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <mutex>
 #include <vector>
 
@@ -31,6 +31,9 @@ class EventSource {
     virtual bool has_work() const = 0;
     // What it brings are connection requests.
     virtual bool announces() const = 0;
+    // What has come for handshakes is seen to, whatever else is due and whoever else is at it;
+    // nothing where it announces.
+    virtual void catch_up() {}
 
   protected:
     ~EventSource() = default;
@@ -70,10 +73,12 @@ class EventQueue final : public fid_eq {
     bool writable() const { return writable_; }
     int wait_fd() const { return wait_.fd(); }
 
-    // Any thread, also under a gate. Takes the event; throws std::bad_alloc.
-    void push(Event&& event);
+    // Events that are on their way to a queue: to put them into it takes no memory.
+    using Events = std::list<Event>;
+    // Any thread, also under a gate. Takes them; takes no memory.
+    void push(Events&& events);
     // For a source that announces, from its progress().
-    void push_request(Event&& event) { requests_.push_back(std::move(event)); }
+    void push_request(Events&& event) { requests_.splice(requests_.end(), event); }
     // Throws away the events of an object that is being closed. Not under a gate.
     void purge(fid_t fid);
 
@@ -103,7 +108,8 @@ class EventQueue final : public fid_eq {
     bool empty();
     void sources_changed(); // under sources_mutex_
     ssize_t take(std::uint32_t* type, void* buf, std::size_t len, std::uint64_t flags);
-    void pop(); // under queue_mutex_
+    void pop(); // these two: under queue_mutex_
+    void after_pop();
     // The wait descriptor is not readable on account of what has been read already.
     void settle_down() const;
     static std::size_t copy_event(const Event& event, void* buf, std::size_t len);
@@ -115,15 +121,15 @@ class EventQueue final : public fid_eq {
     WaitSet wait_;  // this and the next one: only where it is waitable()
     Signal signal_; // raised while there are events
 
-    std::mutex queue_mutex_; // queue_, error_data_, lent_
-    std::deque<Event> queue_;
-    std::vector<std::byte> error_data_; // of the error that was read last
-    int lent_ = -1;                     // the eventfd of who sleeps, -1: none
+    std::mutex queue_mutex_; // queue_, last_error_, lent_
+    Events queue_;
+    Events last_error_; // the one that was read last, whose data is valid until the next
+    int lent_ = -1;     // the eventfd of who sleeps, -1: none
 
     std::mutex sources_mutex_; // sources_, changes_, and their progress
     std::vector<Source> sources_;
-    std::uint64_t changes_ = 0;   // of sources_
-    std::vector<Event> requests_; // announced, to be queued at the end of progress()
+    std::uint64_t changes_ = 0; // of sources_
+    Events requests_;           // announced, to be queued at the end of progress()
 };
 
 inline EventQueue& eq_of(fid_eq* f) { return *static_cast<EventQueue*>(f); }

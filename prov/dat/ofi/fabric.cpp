@@ -109,17 +109,18 @@ Fabric::Fabric(std::uint32_t api, void* context) {
     api_version = api;
 }
 
-fid_t Fabric::add_request(std::unique_ptr<Incoming> request, PassiveEndpoint& origin,
+fid_t Fabric::add_request(std::unique_ptr<Incoming>& request, PassiveEndpoint& origin,
                           Endpoint* holder) {
     auto made = std::make_unique<Request>();
     made->handle = {FI_CLASS_CONNREQ, nullptr, &g_request_ops};
-    made->request = std::move(request);
     made->origin = &origin;
     made->holder = holder;
     made->bound = holder != nullptr;
     const fid_t handle = &made->handle;
     const std::lock_guard lock(mutex_);
-    requests_.emplace(handle, std::move(made));
+    std::unique_ptr<Request>& place = requests_[handle];
+    made->request = std::move(request);
+    place = std::move(made);
     return handle;
 }
 
@@ -174,14 +175,15 @@ std::unique_ptr<Request> Fabric::take_request(fid_t handle, const Endpoint* by) 
         return nullptr;
     }
     std::unique_ptr<Request> request = std::move(found->second);
-    requests_.erase(found);
+    request->place = requests_.extract(found);
     return request;
 }
 
 void Fabric::put_back(std::unique_ptr<Request> request) {
     const std::lock_guard lock(mutex_);
-    const fid_t handle = &request->handle;
-    requests_.emplace(handle, std::move(request));
+    Request::ByHandle::node_type place = std::move(request->place);
+    place.mapped() = std::move(request);
+    requests_.insert(std::move(place));
 }
 
 int Fabric::reject_request(const char* call, fid_t handle, const void* param, std::size_t size) {

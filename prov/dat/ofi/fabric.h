@@ -12,6 +12,7 @@
 #include <rdma/fi_ext_dat.h>
 
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -26,12 +27,14 @@ class PassiveEndpoint;
 // (CR-9), also where the endpoint made from it is closed: then while the passive
 // endpoint lives that could reject it. The fabric's lock guards it.
 struct Request {
+    using ByHandle = std::map<fid_t, std::unique_ptr<Request>>;
     struct fid handle;
     std::unique_ptr<Incoming> request;
     PassiveEndpoint* origin = nullptr; // nullptr: closed
     Endpoint* holder = nullptr;        // the endpoint that fi_accept() would connect
     bool held_before = false;          // an endpoint was made from it, maybe closed since
     bool bound = false;                // to its holder, in PASSIVE or TENTATIVE (EP-47, EP-48)
+    ByHandle::node_type place;         // among the fabric's, while it is taken out of there
 };
 
 class Fabric final : public fid_fabric {
@@ -42,8 +45,9 @@ class Fabric final : public fid_fabric {
 
     // Requests. All take the lock; the pointers that come in are compared, never
     // followed, so that a handle that is gone is refused.
-    // Takes it in; the handle to give away. `holder`: an endpoint that it is bound to.
-    fid_t add_request(std::unique_ptr<Incoming> request, PassiveEndpoint& origin,
+    // Takes it in; the handle to give away. `holder`: an endpoint that it is bound to. Throws
+    // std::bad_alloc, and leaves it then.
+    fid_t add_request(std::unique_ptr<Incoming>& request, PassiveEndpoint& origin,
                       Endpoint* holder = nullptr);
     // Makes `holder` the one that accepts it; false: settled, or held by another.
     bool hold_request(fid_t handle, Endpoint& holder);
@@ -56,7 +60,7 @@ class Fabric final : public fid_fabric {
     // Takes it out, to settle it; nullptr: settled before. `by`: its holder for an
     // accept, nullptr for a reject.
     std::unique_ptr<Request> take_request(fid_t handle, const Endpoint* by);
-    // A settling that failed.
+    // A settling that failed. Takes no memory.
     void put_back(std::unique_ptr<Request> request);
     // fi_reject(3): 0, or -FI_EINVAL; `call` is for the log line.
     int reject_request(const char* call, fid_t handle, const void* param, std::size_t size);
@@ -76,7 +80,7 @@ class Fabric final : public fid_fabric {
 
   private:
     std::mutex mutex_; // the two below
-    std::unordered_map<fid_t, std::unique_ptr<Request>> requests_;
+    Request::ByHandle requests_;
     std::unordered_map<fid_t, PassiveEndpoint*> passive_;
 };
 

@@ -30,9 +30,14 @@ constexpr std::uint64_t kRmaDirections = FI_READ | FI_WRITE | FI_REMOTE_READ | F
 
 // One stream, in which a target handles what comes in order. Not offered is what
 // would need a read's data to be fetched before anything later is placed (WAR, SAR).
+// Atomics are carried out as they come, those that fetch as well.
+constexpr std::uint64_t kAtomicOrder =
+    FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW;
 constexpr std::uint64_t kMessageOrder =
     FI_ORDER_RAR | FI_ORDER_RMA_RAR | FI_ORDER_RAW | FI_ORDER_RMA_RAW | FI_ORDER_RAS |
-    FI_ORDER_WAW | FI_ORDER_RMA_WAW | FI_ORDER_WAS | FI_ORDER_SAW | FI_ORDER_SAS;
+    FI_ORDER_WAW | FI_ORDER_RMA_WAW | FI_ORDER_WAS | FI_ORDER_SAW | FI_ORDER_SAS | kAtomicOrder;
+// Of a write after a read: that of two atomics.
+constexpr std::size_t kWarSize = sizeof(std::uint64_t);
 constexpr std::uint64_t kCompletionOrder = kOrderStrict;
 
 constexpr std::size_t kEndpoints = 1U << 15;
@@ -102,7 +107,7 @@ bool check_endpoint(const fi_ep_attr& ep, std::uint64_t caps, const Offering& o,
            c.at_most("ep_attr->auth_key_size", ep.auth_key_size, FI_DAT_MAX_AUTH_KEY) &&
            (!rma ||
             (c.at_most("ep_attr->max_order_raw_size", ep.max_order_raw_size, o.message_size) &&
-             c.at_most("ep_attr->max_order_war_size", ep.max_order_war_size, 0) &&
+             c.at_most("ep_attr->max_order_war_size", ep.max_order_war_size, kWarSize) &&
              c.at_most("ep_attr->max_order_waw_size", ep.max_order_waw_size, o.message_size)));
 }
 
@@ -156,9 +161,9 @@ bool check_domain(const fi_domain_attr& domain, std::uint64_t caps, std::uint32_
     }
     if (!c.at_most("domain_attr->threading", number_of(domain.threading), FI_THREAD_ENDPOINT) ||
         !c.at_most("domain_attr->control_progress", number_of(domain.control_progress),
-                   FI_PROGRESS_MANUAL) ||
+                   kControlUnified) ||
         !c.at_most("domain_attr->data_progress", number_of(domain.data_progress),
-                   FI_PROGRESS_MANUAL) ||
+                   kControlUnified) ||
         !c.at_most("domain_attr->cq_data_size", domain.cq_data_size, o.data_size) ||
         !check_mr_mode(domain.mr_mode, version, c)) {
         return false;
@@ -167,12 +172,15 @@ bool check_domain(const fi_domain_attr& domain, std::uint64_t caps, std::uint32_
     return before_1_5(version) ||
            (c.at_most("domain_attr->cntr_cnt", domain.cntr_cnt, kQueues) &&
             c.at_most("domain_attr->max_ep_srx_ctx", domain.max_ep_srx_ctx,
-                      o.shared_receives ? 1 : 0) &&
+                      o.shared_receives ? kEndpoints : 0) &&
             c.at_most("domain_attr->mr_iov_limit", domain.mr_iov_limit, 1) &&
             c.within("domain_attr->caps", domain.caps, kDomainCaps, FI_TYPE_CAPS) &&
             c.at_most("domain_attr->auth_key_size", domain.auth_key_size, FI_DAT_MAX_AUTH_KEY) &&
             c.at_most("domain_attr->max_err_data", domain.max_err_data, kMaxConnectionData) &&
-            c.at_most("domain_attr->mr_cnt", domain.mr_cnt, kRegions));
+            c.at_most("domain_attr->mr_cnt", domain.mr_cnt, kRegions) &&
+            // An endpoint without a connection may have several.
+            c.at_most("domain_attr->max_ep_auth_key",
+                      keys_of_endpoint(domain, std::min(version, fi_version())), 0));
 }
 
 bool check_format(std::uint32_t format, Comparison& c) {
@@ -255,10 +263,13 @@ void fill_endpoint(fi_ep_attr& ep, const fi_ep_attr* hints, const Offering& o) {
     ep.protocol = o.protocol;
     ep.protocol_version = 1;
     ep.max_msg_size = o.message_size;
-    ep.max_order_raw_size =
-        hints ? either(hints->max_order_raw_size, o.message_size) : o.message_size;
-    ep.max_order_waw_size =
-        hints ? either(hints->max_order_waw_size, o.message_size) : o.message_size;
+    // Of a program without RDMA they were not compared, and may be anything.
+    const auto ordered = [&](std::size_t hint) {
+        return std::min(either(hint, o.message_size), o.message_size);
+    };
+    ep.max_order_raw_size = ordered(hints ? hints->max_order_raw_size : 0);
+    ep.max_order_war_size = kWarSize;
+    ep.max_order_waw_size = ordered(hints ? hints->max_order_waw_size : 0);
     ep.tx_ctx_cnt = 1;
     ep.rx_ctx_cnt =
         hints && hints->rx_ctx_cnt == FI_SHARED_CONTEXT ? FI_SHARED_CONTEXT : std::size_t{1};
@@ -273,7 +284,9 @@ void fill_domain(fi_domain_attr& domain, const fi_domain_attr* hints, std::uint6
     const fi_progress data = hints ? hints->data_progress : FI_PROGRESS_UNSPEC;
     const fi_progress control = hints ? hints->control_progress : FI_PROGRESS_UNSPEC;
     domain.threading = hints ? either(hints->threading, FI_THREAD_SAFE) : FI_THREAD_SAFE;
-    domain.data_progress = either(data, FI_PROGRESS_AUTO);
+    // Who drives control and data at once drives data.
+    const bool unified = number_of(control) == kControlUnified;
+    domain.data_progress = either(data, unified ? control : FI_PROGRESS_AUTO);
     if (hints && !before_1_5(version) && hints->auth_key && hints->auth_key_size > 0) {
         domain.auth_key = copy_key(hints->auth_key, hints->auth_key_size);
         domain.auth_key_size = hints->auth_key_size;
@@ -281,13 +294,15 @@ void fill_domain(fi_domain_attr& domain, const fi_domain_attr* hints, std::uint6
     // Who drives data by hand, and does not say otherwise, drives everything.
     domain.control_progress = either(control, domain.data_progress);
     domain.resource_mgmt = FI_RM_ENABLED;
-    domain.av_type = hints ? hints->av_type : FI_AV_UNSPEC;
+    if (hints) { // of no meaning here: whatever it is, it is not read
+        std::memcpy(&domain.av_type, &hints->av_type, sizeof domain.av_type);
+    }
     domain.mr_mode = mr_mode_for(hints, version, required_mode(caps, o), o.wished_mode);
     domain.mr_key_size = sizeof(std::uint32_t);
     domain.cq_data_size = o.data_size;
     domain.cq_cnt = kQueues;
     domain.cntr_cnt = kQueues;
-    domain.max_ep_srx_ctx = o.shared_receives ? 1 : 0;
+    domain.max_ep_srx_ctx = o.shared_receives ? kEndpoints : 0;
     domain.ep_cnt = kEndpoints;
     domain.tx_ctx_cnt = kEndpoints;
     domain.rx_ctx_cnt = kEndpoints;

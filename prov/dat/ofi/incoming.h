@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Connection requests and listeners of either kind of domain, behind one face. None of
-// this is on the path of data. May include: soft/iwarp, verbs.
+// this is on the path of data. May include: base, soft/iwarp, verbs.
 #ifndef DAT_OFI_INCOMING_H
 #define DAT_OFI_INCOMING_H
 
+#include "base/attempt.h"
+#include "base/log.h"
 #include "soft/iwarp/connect.h"
 #include "verbs/connect.h"
 
@@ -74,6 +76,17 @@ class AnyListenerOwner {
     ~AnyListenerOwner() = default;
 };
 
+// Refused, as it is destroyed, where there is no memory for it.
+template <class ConnRequest>
+void announce_to(AnyListenerOwner& owner, std::unique_ptr<ConnRequest> request) {
+    std::unique_ptr<Incoming> incoming;
+    if (base::attempt([&] { incoming = std::make_unique<Incoming>(std::move(request)); })) {
+        owner.announce(std::move(incoming));
+    } else {
+        DAT_WARN(ep_ctrl, "a connection request is refused: out of memory");
+    }
+}
+
 class SoftListener final : public AnyListener, private iwarp::ListenerOwner {
   public:
     SoftListener(AnyListenerOwner& owner, const soft::Settings& settings)
@@ -88,7 +101,7 @@ class SoftListener final : public AnyListener, private iwarp::ListenerOwner {
 
   private:
     void announce(std::unique_ptr<iwarp::ConnRequest> request) override {
-        owner_.announce(std::make_unique<Incoming>(std::move(request)));
+        announce_to(owner_, std::move(request));
     }
     bool wants_more() override { return owner_.wants_more(); }
 
@@ -112,7 +125,7 @@ class HardListener final : public AnyListener, private verbs::ListenerOwner {
 
   private:
     void announce(std::unique_ptr<verbs::ConnRequest> request) override {
-        owner_.announce(std::make_unique<Incoming>(std::move(request)));
+        announce_to(owner_, std::move(request));
     }
     bool wants_more() override { return owner_.wants_more(); }
 

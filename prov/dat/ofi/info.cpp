@@ -92,8 +92,8 @@ class Search {
 
 int Search::nothing(const std::string& why, bool routine) const {
     const bool loud = !routine && asked_by_name(hints_);
-    base::log(loud ? base::LogLevel::warn : base::LogLevel::info, base::LogArea::core,
-              "fi_getinfo() finds nothing: %s", why.c_str());
+    base::log(loud ? base::LogLevel::warn : base::LogLevel::info, base::LogArea::core, __func__,
+              __LINE__, "fi_getinfo() finds nothing: %s", why.c_str());
     return -FI_ENODATA;
 }
 
@@ -110,23 +110,18 @@ void Search::from(const SocketAddress& source, const SocketAddress& destination)
     }
 }
 
-// FI_DAT_IFACE names it, or nothing.
 bool Search::allowed(const LocalAddress& local) const {
-    const std::string& only = parameters().interface;
-    return only.empty() || local.interface == only;
+    return parameters().interfaces.allows(local);
 }
 
 // What is wrong with no route at all.
 int Search::no_route(const std::string& why) const {
-    const std::string& only = parameters().interface;
+    const std::string& only = parameters().interfaces.text();
     return nothing(only.empty() ? why : why + " (FI_DAT_IFACE=" + only + ")");
 }
 
 void Search::from_every_interface(const SocketAddress& destination, std::uint16_t port) {
-    const std::string& only = parameters().interface;
-    bool known = only.empty();
     for (const LocalAddress& local : locals_) {
-        known |= local.interface == only;
         if ((family() != AF_UNSPEC && local.address.family() != family()) || !allowed(local) ||
             local.link_local ||
             (destination.valid() && destination.family() != local.address.family())) {
@@ -136,18 +131,19 @@ void Search::from_every_interface(const SocketAddress& destination, std::uint16_
         source.set_port(port);
         routes_.push_back({source, destination, &local});
     }
-    if (!known) {
-        DAT_WARN(core,
-                 "FI_DAT_IFACE=\"%s\": there is no such interface, or it is down or has no "
-                 "address",
-                 only.c_str());
+    const InterfaceFilter& filter = parameters().interfaces;
+    if (const std::string unmatched = filter.unmatched(locals_); !unmatched.empty()) {
+        DAT_WARN(core, "FI_DAT_IFACE=\"%s\": no interface that is up and has an address fits %s",
+                 filter.text().c_str(), unmatched.c_str());
     }
 }
 
-// The kernel's choice, or the first address of the one interface that is allowed.
+// The kernel's choice, or the first address that is allowed.
 SocketAddress Search::best_source(const SocketAddress& destination) const {
-    if (parameters().interface.empty()) {
-        return source_towards(destination);
+    const SocketAddress kernels = source_towards(destination);
+    const LocalAddress* const at = find_local(locals_, kernels);
+    if (parameters().interfaces.empty() || (at && allowed(*at))) {
+        return kernels;
     }
     for (const LocalAddress& local : locals_) {
         if (allowed(local) && local.address.family() == destination.family() && !local.link_local) {
@@ -171,7 +167,8 @@ int Search::towards(const std::vector<SocketAddress>& destinations, const Socket
             from(source, destination);
         }
     }
-    return routes_.empty() ? no_route("no local address leads to " + destinations.front().text())
+    return routes_.empty() ? no_route(std::string("no local address leads to ") +
+                                      destinations.front().text().c_str())
                            : 0;
 }
 
@@ -185,9 +182,18 @@ int Search::from_named_source(const char* node, const char* service) {
         hints_ ? hinted(hints_->dest_addr, hints_->dest_addrlen) : SocketAddress();
     std::string why;
     const bool numeric = (flags_ & FI_NUMERICHOST) != 0;
-    const auto sources = resolve({node, service, family(), true, numeric}, why);
+    auto sources = resolve({node, service, family(), true, numeric}, why);
     if (sources.empty()) {
         return nothing("source " + std::string(node ? node : service) + ": " + why);
+    }
+    if (destination.valid()) {
+        std::erase_if(sources, [&](const SocketAddress& source) {
+            return source.family() != destination.family();
+        });
+    }
+    if (sources.empty()) {
+        return nothing(std::string("the source is of another family than hints->dest_addr, ") +
+                       destination.text().c_str());
     }
     for (const SocketAddress& source : sources) {
         if (!source.wildcard()) {
@@ -196,8 +202,9 @@ int Search::from_named_source(const char* node, const char* service) {
             from_every_interface(destination, source.port());
         }
     }
-    return routes_.empty() ? no_route(sources.front().text() + " is not an address of this host")
-                           : 0;
+    return routes_.empty()
+               ? no_route(std::string(sources.front().text()) + " is not an address of this host")
+               : 0;
 }
 
 int Search::find_routes(const char* node, const char* service) {
@@ -225,7 +232,9 @@ int Search::find_routes(const char* node, const char* service) {
     }
     if (source.valid() && !source.wildcard()) {
         from(source, {});
-        return routes_.empty() ? no_route(source.text() + " is not an address of this host") : 0;
+        return routes_.empty()
+                   ? no_route(std::string(source.text()) + " is not an address of this host")
+                   : 0;
     }
     from_every_interface({}, source.valid() ? source.port() : std::uint16_t{0});
     return routes_.empty() ? nothing("no network interface with a fitting address is up") : 0;

@@ -23,7 +23,7 @@ struct FreeInfo {
 using Info = std::unique_ptr<fi_info, FreeInfo>; // a list
 
 inline constexpr std::size_t kDefaultQueueSize = 128;
-inline constexpr std::size_t kMaxQueueSize = 16384;
+inline constexpr std::size_t kMaxQueueSize = 32768;
 inline constexpr std::size_t kMaxSharedSize = std::size_t{1} << 20;
 inline constexpr std::size_t kMaxMessageSize = UINT32_MAX; // RFC 5041: 32-bit offsets
 inline constexpr std::size_t kMaxConnectionData = iwarp::kMaxPrivateData;

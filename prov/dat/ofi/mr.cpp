@@ -10,9 +10,11 @@
 #include "ofi/fabric.h"
 #include "ofi/no_op.h"
 #include "soft/mr_table.h"
+#include "soft/touchable.h"
 
 #include <cerrno>
 #include <memory>
+#include <optional>
 #include <utility>
 
 namespace dat::ofi {
@@ -36,8 +38,8 @@ class MemoryRegion final : public fid_mr {
         domain_.users.remove();
     }
 
-    // Puts it into the domain's table; sets the key. 0, or -FI_ENOKEY where
-    // the requested key is taken.
+    // Puts it into the domain's table, if peers may use it; sets the key. 0, or -FI_ENOKEY
+    // where the requested key is taken.
     int publish(const soft::Region& region, std::uint64_t requested_key);
     // The same on a device. 0 or -errno, logged.
     int publish(const soft::Region& region, const verbs::Domain::Access& access);
@@ -46,7 +48,7 @@ class MemoryRegion final : public fid_mr {
     // From here on no peer reaches it. False: windows are cut from it (LMR-7).
     bool withdraw() {
         const soft::GateCaller in(domain_.gate());
-        if (!domain_.soft().regions().remove(static_cast<std::uint32_t>(key))) {
+        if (table_key_ && !domain_.soft().regions().remove(*table_key_)) {
             return false;
         }
         if (device_region_) {
@@ -55,10 +57,22 @@ class MemoryRegion final : public fid_mr {
         return true;
     }
     Domain& domain() { return domain_; }
+    // These two: under the gate.
+    const soft::Region& region() const {
+        return table_key_ ? *domain_.soft().regions().region(*table_key_) : local_;
+    }
+    std::uint32_t table_key() {
+        if (!table_key_) {
+            table_key_ = domain_.soft().regions().add(local_);
+        }
+        return *table_key_;
+    }
 
   private:
     Domain& domain_;
     const ZoneHandle zone_;
+    std::optional<std::uint32_t> table_key_; // none: no peer uses it, and no window
+    soft::Region local_;                     // while there is none
     Counter* reads_ = nullptr;
     Counter* writes_ = nullptr;
     ibv_mr* device_region_ = nullptr;
@@ -80,8 +94,10 @@ int MemoryRegion::bind(Counter& counter, std::uint64_t flags) {
         return -FI_ENOSYS;
     }
     const soft::GateCaller in(domain_.gate());
-    domain_.soft().regions().count(static_cast<std::uint32_t>(key), reads ? &counter : nullptr,
-                                   writes ? &counter : nullptr);
+    if (table_key_) {
+        domain_.soft().regions().count(*table_key_, reads ? &counter : nullptr,
+                                       writes ? &counter : nullptr);
+    }
     if (reads) {
         reads_ = &counter;
         counter.users.add();
@@ -96,12 +112,21 @@ int MemoryRegion::bind(Counter& counter, std::uint64_t flags) {
 int MemoryRegion::publish(const soft::Region& region, std::uint64_t requested_key) {
     const soft::GateCaller in(domain_.gate());
     soft::MrTable& table = domain_.soft().regions();
+    if (region.access == 0) {
+        key = FI_KEY_NOTAVAIL;
+        local_ = region;
+        return 0;
+    }
     if (domain_.provider_keys()) {
-        key = table.add(region);
+        key = table_key_.emplace(table.add(region));
         return 0;
     }
     key = requested_key;
-    return table.add(static_cast<std::uint32_t>(requested_key), region) ? 0 : -FI_ENOKEY;
+    if (!table.add(static_cast<std::uint32_t>(requested_key), region)) {
+        return -FI_ENOKEY;
+    }
+    table_key_ = static_cast<std::uint32_t>(requested_key);
+    return 0;
 }
 
 int MemoryRegion::publish(const soft::Region& region, const verbs::Domain::Access& access) {
@@ -118,6 +143,7 @@ int MemoryRegion::publish(const soft::Region& region, const verbs::Domain::Acces
         DAT_WARN(mr, "fi_mr_reg*(): the device gave a key that is in use");
         return -ENOKEY;
     }
+    table_key_ = static_cast<std::uint32_t>(key);
     return 0;
 }
 
@@ -198,7 +224,8 @@ int check(Domain& domain, const Asked& asked) {
         DAT_WARN(mr, "fi_mr_reg*(): a NULL buffer of %zu bytes", asked.range.iov_len);
         return -FI_EINVAL;
     }
-    if (!domain.provider_keys() && asked.key >= soft::MrTable::kKeyLimit) {
+    const bool has_key = (asked.access & (FI_REMOTE_READ | FI_REMOTE_WRITE)) != 0;
+    if (has_key && !domain.provider_keys() && asked.key >= soft::MrTable::kKeyLimit) {
         DAT_WARN(mr,
                  "fi_mr_reg*(): requested_key = 0x%llx is longer than the mr_key_size of 4 "
                  "bytes",
@@ -208,6 +235,23 @@ int check(Domain& domain, const Asked& asked) {
     return 0;
 }
 
+// U-72. A device looks for itself.
+int check_memory(const Asked& asked) {
+    const bool written = (asked.access & (FI_RECV | FI_READ | FI_REMOTE_WRITE)) != 0;
+    const soft::Touch how = written ? soft::Touch::write : soft::Touch::read;
+    const auto address = reinterpret_cast<std::uintptr_t>(asked.range.iov_base);
+    const soft::Untouchable bad = soft::find_untouchable(address, asked.range.iov_len, how);
+    if (!bad) {
+        return 0;
+    }
+    DAT_WARN(mr,
+             "fi_mr_reg*(): %zu bytes at %p with access = 0x%llx: %s; all of it has to be mapped "
+             "with the rights that are asked for",
+             asked.range.iov_len, asked.range.iov_base,
+             static_cast<unsigned long long>(asked.access), soft::explain(bad, how).text.data());
+    return -FI_EFAULT;
+}
+
 int add(fid_t f, const Asked& asked, fid_mr** mr, void* context) {
     if (f->fclass != FI_CLASS_DOMAIN) {
         DAT_WARN(mr, "fi_mr_reg*(): the object is not a domain");
@@ -215,6 +259,9 @@ int add(fid_t f, const Asked& asked, fid_mr** mr, void* context) {
     }
     Domain& domain = object_of<Domain, fid_domain>(f);
     if (const int rc = check(domain, asked)) {
+        return rc;
+    }
+    if (const int rc = domain.device() ? 0 : check_memory(asked)) {
         return rc;
     }
     return no_throw([&] {
@@ -303,8 +350,10 @@ int register_attributes(fid_t f, const fi_mr_attr* attr, std::uint64_t flags, fi
 const soft::Region* region_of(fid_mr* mr, Domain& domain) {
     const bool known =
         mr && mr->fid.ops == &g_fid_ops && &static_cast<MemoryRegion*>(mr)->domain() == &domain;
-    return known ? domain.soft().regions().region(static_cast<std::uint32_t>(mr->key)) : nullptr;
+    return known ? &static_cast<MemoryRegion*>(mr)->region() : nullptr;
 }
+
+std::uint32_t table_key_of(fid_mr* mr) { return static_cast<MemoryRegion*>(mr)->table_key(); }
 
 fi_ops_mr mr_ops = {
     .size = sizeof(fi_ops_mr),

@@ -8,13 +8,20 @@
 
 #include <rdma/fi_domain.h>
 
+#include <cstdint>
+
 namespace dat::ofi {
 
 class Domain;
 
-// What the domain's table knows of a region; nullptr: it is none of that domain. Under
-// the gate, and valid until something is registered.
+// What is known of a region; nullptr: it is none of that domain. Under the gate, and valid
+// until something is registered.
 const soft::Region* region_of(fid_mr* mr, Domain& domain);
+
+// Its key in the domain's table, from which windows are cut. One of a region that peers do not
+// use, and which has no key otherwise, is of the table's choice, and is taken here. Under the gate.
+// Throws std::bad_alloc.
+std::uint32_t table_key_of(fid_mr* mr);
 
 // fi_mr_reg(3), fi_mr_regv(3), fi_mr_regattr(3): the `mr` slot of a domain.
 extern fi_ops_mr mr_ops;

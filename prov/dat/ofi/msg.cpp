@@ -66,8 +66,27 @@ int refuse_without_reads(const char* call, bool is_read) {
 
 int refuse_state(const char* call, Endpoint& ep) {
     DAT_WARN(ep_data, "%s is not allowed in state %s", call,
-             std::string(core::name(ep.soft().core().visible_state())).c_str());
+             core::name(ep.soft().core().visible_state()).data());
     return -FI_EOPBADSTATE;
+}
+
+int refuse_low(const char* call, const iovec& segment) {
+    DAT_WARN(ep_data, "%s: a buffer of %zu bytes at %p, where none can be", call, segment.iov_len,
+             segment.iov_base);
+    return -FI_EFAULT;
+}
+
+int look_at(const char* call, const iovec* iov, std::size_t count, soft::Touch how) {
+    for (std::size_t i = 0; i < count; ++i) {
+        const auto address = reinterpret_cast<std::uintptr_t>(iov[i].iov_base);
+        const soft::Untouchable bad = soft::find_untouchable(address, iov[i].iov_len, how);
+        if (bad) {
+            DAT_WARN(ep_data, "%s: a buffer of %zu bytes at %p: %s", call, iov[i].iov_len,
+                     iov[i].iov_base, soft::explain(bad, how).text.data());
+            return -FI_EFAULT;
+        }
+    }
+    return 0;
 }
 
 namespace {
@@ -258,6 +277,7 @@ fi_ops_msg msg_ops_unconnected = Messages<Unlinked>::ops();
 fi_ops_msg msg_ops_iwarp = Messages<OverIwarp>::ops();
 fi_ops_msg msg_ops_shm = Messages<OverShm>::ops();
 fi_ops_msg msg_ops_verbs = Messages<OverVerbs>::ops();
+fi_ops_msg msg_ops_checked = Messages<CheckedPath>::ops();
 
 #define DAT_NO(slot) .slot = DAT_NOT_ENABLED(fi_ops_msg, slot)
 fi_ops_msg msg_ops_not_enabled = {

@@ -11,9 +11,11 @@
 #include "ofi/fabric.h"
 #include "ofi/no_op.h"
 #include "ofi/provider.h"
+#include "soft/iwarp/unmade.h"
 
 #include <cstring>
 #include <new>
+#include <string_view>
 
 namespace dat::ofi {
 namespace {
@@ -130,8 +132,8 @@ PassiveEndpoint::PassiveEndpoint(Fabric& fabric, Info info, void* context)
     fid.ops = &g_fid_ops;
     ops = &g_ep_ops;
     cm = &g_cm_ops;
+    fabric_.add_passive(*this); // may throw
     fabric_.users.add();
-    fabric_.add_passive(*this);
 }
 
 // SP-6: what was announced and read stays valid; what was not yet read is refused.
@@ -252,15 +254,22 @@ int PassiveEndpoint::listen() {
                                                       : provided_from_ ? Kind::provider
                                                                        : Kind::consumer,
                                                       static_cast<std::uint32_t>(backlog_));
-        if (const int rc = listener_->listen(backlog_)) {
-            DAT_WARN(ep_ctrl, "cannot listen on %s: %s", name().text().c_str(), std::strerror(-rc));
-            return rc;
-        }
         if (const int rc = eq_->add_source(*this)) {
             DAT_WARN(ep_ctrl, "fi_listen(): %s", std::strerror(-rc));
             return rc;
         }
+        if (const int rc = listener_->listen(backlog_)) {
+            DAT_WARN(ep_ctrl, "cannot listen on %s: %s", name().text().c_str(), std::strerror(-rc));
+            eq_->remove_source(*this);
+            return rc;
+        }
         listening_ = true;
+        // Who means this host says 127.0.0.1; Debian's /etc/hosts has its name at 127.0.1.1.
+        const iwarp::SocketAddress at = name();
+        if (at.loopback() && !std::string_view(at.text()).starts_with("127.0.0.1:") &&
+            at.family() == AF_INET) {
+            iwarp::say_only_local(at);
+        }
         return 0;
     });
 }
@@ -312,7 +321,8 @@ int PassiveEndpoint::take_in(std::unique_ptr<Incoming>& request, bool arrived) {
         }
         holder = reserved_for_;
     }
-    EventQueue::Event event;
+    EventQueue::Events one(1);
+    EventQueue::Event& event = one.front();
     event.type = FI_CONNREQ;
     event.fid = &fid;
     event.announcer = this;
@@ -328,7 +338,7 @@ int PassiveEndpoint::take_in(std::unique_ptr<Incoming>& request, bool arrived) {
                                 core::State::tentative_connection_pending));
         holder = made.get();
     }
-    info->handle = fabric_.add_request(std::move(request), *this, holder);
+    info->handle = fabric_.add_request(request, *this, holder);
     {
         const std::lock_guard lock(mutex_);
         if (!point_->arrive()) { // another one was quicker
@@ -343,9 +353,9 @@ int PassiveEndpoint::take_in(std::unique_ptr<Incoming>& request, bool arrived) {
     }
     event.info = info.release();
     if (arrived) {
-        eq_->push_request(std::move(event));
+        eq_->push_request(std::move(one));
     } else {
-        eq_->push(std::move(event));
+        eq_->push(std::move(one));
     }
     return 0;
 }

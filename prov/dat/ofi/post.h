@@ -12,6 +12,7 @@
 #include "soft/iwarp/link.h"
 #include "soft/post.h"
 #include "soft/shm/link.h"
+#include "soft/touchable.h"
 #include "verbs/link.h"
 
 #include <rdma/fi_endpoint.h>
@@ -33,6 +34,10 @@ template <class L> struct Linked {
     static constexpr bool kNames = std::is_same_v<L, verbs::Link> || std::is_same_v<L, soft::Link>;
     // submit_straight() and receive_straight() are there for it.
     static constexpr bool kStraight = std::is_same_v<L, verbs::Link>;
+    // Memory of a post may be anywhere; else it is registered, as of a segment of an LMR.
+    static constexpr bool kAnyMemory = true;
+    // It is looked at before it is posted (FI_DAT_CHECK_BUFFERS).
+    static constexpr bool kChecked = false;
     using Link = L;
     template <class Fill>
     [[gnu::always_inline]] static core::PostVerdict post(soft::Endpoint& endpoint, bool more,
@@ -49,6 +54,10 @@ using OverShm = Linked<shm::Link>;
 using OverVerbs = Linked<verbs::Link>;
 // There was no link when the caller looked at the table; there may be by now.
 using Unlinked = Linked<soft::Link>;
+// For any link: to find programs that post memory that cannot be touched.
+struct CheckedPath : Unlinked {
+    static constexpr bool kChecked = true;
+};
 
 // A request as the caller described it.
 struct Post {
@@ -86,6 +95,32 @@ int refuse_shared(const char* call) __attribute__((cold));
 int refuse_peer(const char* call) __attribute__((cold));
 int refuse_without_reads(const char* call, bool is_read) __attribute__((cold));
 int refuse_state(const char* call, Endpoint& ep) __attribute__((cold));
+int refuse_low(const char* call, const iovec& segment) __attribute__((cold));
+// -FI_EFAULT, logged, where a segment cannot be touched so; else 0. Asks the kernel.
+int look_at(const char* call, const iovec* iov, std::size_t count, soft::Touch how);
+
+// A segment within the first page, where nothing is: NULL, or a member of what NULL points to.
+inline bool is_low(const iovec& segment) {
+    constexpr std::uintptr_t kFirstPage = 4096;
+    return reinterpret_cast<std::uintptr_t>(segment.iov_base) < kFirstPage && segment.iov_len > 0;
+}
+
+// The segments of a post. 0 or -FI_EFAULT.
+template <class Path>
+[[gnu::always_inline]] inline int check_memory(const char* call, const iovec* iov,
+                                               std::size_t count, soft::Touch how) {
+    if constexpr (Path::kAnyMemory) {
+        for (std::size_t i = 0; i < count; ++i) {
+            if (is_low(iov[i])) [[unlikely]] {
+                return refuse_low(call, iov[i]);
+            }
+        }
+    }
+    if constexpr (Path::kChecked) {
+        return look_at(call, iov, count, how);
+    }
+    return 0;
+}
 
 inline std::size_t total(const iovec* iov, std::size_t count) {
     std::size_t length = 0;
@@ -213,6 +248,10 @@ template <class Path, class Complete>
     if (post.key > UINT32_MAX) [[unlikely]] {
         return refuse_key(call, post.key);
     }
+    const auto how = soft::is_answered(post.op) ? soft::Touch::write : soft::Touch::read;
+    if (const int rc = check_memory<Path>(call, post.iov, post.count, how)) [[unlikely]] {
+        return rc;
+    }
     typename Path::Caller in(ep.gate());
     const bool reported = !post.silent && ep.tx_reported(post.flags);
     soft::Endpoint& endpoint = ep.soft();
@@ -306,6 +345,9 @@ template <class Path>
         if (count != 1) {
             return refuse_count(call, count, 1);
         }
+    }
+    if (const int rc = check_memory<Path>(call, iov, count, soft::Touch::write)) [[unlikely]] {
+        return rc;
     }
     typename Path::Caller in(ep.gate());
     const bool reported = ep.rx_reported(flags);

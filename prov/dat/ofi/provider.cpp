@@ -5,16 +5,28 @@
 
 #include "config.h"
 
+#include "base/attempt.h"
 #include "base/log.h"
+#include "ofi/errors.h"
 #include "ofi/fabric.h"
 #include "ofi/info.h"
+#include "soft/kernel.h"
 
 #include <rdma/providers/fi_log.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <initializer_list>
 #include <limits>
+#include <numeric>
+#include <optional>
+#include <string>
 #include <string_view>
+#include <strings.h>
+#include <unistd.h>
+#include <utility>
+#include <vector>
 
 namespace dat::ofi {
 
@@ -79,9 +91,11 @@ bool log_enabled(base::LogLevel level, base::LogArea area) {
     return fi_log_enabled(&g_provider, log_level(level), log_subsystem(area)) != 0;
 }
 
-void log_write(base::LogLevel level, base::LogArea area, const char* line) {
+void log_write(base::LogLevel level, base::LogArea area, const char* function, int number,
+               const char* line) {
     const int saved_errno = errno;
-    fi_log(&g_provider, log_level(level), log_subsystem(area), kProviderName, 0, "%s\n", line);
+    const kernel::NoCancel while_writing;
+    fi_log(&g_provider, log_level(level), log_subsystem(area), function, number, "%s\n", line);
     errno = saved_errno;
 }
 
@@ -91,13 +105,26 @@ const char* value_of(const char* name) {
     return fi_param_get_str(&g_provider, name, &value) == 0 ? value : nullptr;
 }
 
+// The same of a variable that libfabric knows as a number or a switch, and would read less
+// strictly: as it stands in the environment, or else as libfabric has it from its file of settings.
+std::optional<std::string> text_of(const char* name, fi_param_type type) {
+    if (const char* const text = std::getenv((std::string("FI_DAT_") + name).c_str())) {
+        return text;
+    }
+    int value = 0;
+    const int rc = type == FI_PARAM_BOOL ? fi_param_get_bool(&g_provider, name, &value)
+                                         : fi_param_get_int(&g_provider, name, &value);
+    return rc == 0 ? std::optional(std::to_string(value)) : std::nullopt;
+}
+
 // A whole number from `least` up; `value` is left where the text is anything else.
 template <class Number>
 void read_number(const char* name, const char* unit, std::uint64_t least, Number& value) {
-    const char* text = value_of(name);
-    if (!text) {
+    const std::optional<std::string> given = text_of(name, FI_PARAM_INT);
+    if (!given) {
         return;
     }
+    const char* const text = given->c_str();
     char* end = nullptr;
     errno = 0;
     const unsigned long long number = std::strtoull(text, &end, 10);
@@ -112,32 +139,88 @@ void read_number(const char* name, const char* unit, std::uint64_t least, Number
     value = Number(static_cast<unsigned>(number));
 }
 
+struct Variable {
+    const char* name; // behind FI_DAT_
+    fi_param_type type;
+    const char* help;
+};
+
+constexpr Variable kVariables[] = {
+    {"CRC", FI_PARAM_STRING,
+     "CRC32C of iWARP frames: auto (asked for except on one host), on, off (not asked for; always "
+     "granted to a peer that asks). Default: auto"},
+    {"SHM", FI_PARAM_BOOL, "1: peers of one host use shared memory; 0: they use TCP. Default: 1"},
+    {"CHECK_BUFFERS", FI_PARAM_BOOL,
+     "1: the memory of each operation, and of a region that a peer uses, is looked at first, to "
+     "find programs in which it cannot be touched; 0: it is not. Default: 0"},
+    {"SHM_PEERS", FI_PARAM_STRING,
+     "with whom on this host memory is shared: user (processes of the same user; others use TCP), "
+     "any (fi_dat(7) says what it costs). Default: user"},
+    {"CLOSE", FI_PARAM_STRING,
+     "what fi_shutdown() does: abrupt (outstanding operations are flushed) or graceful (requests "
+     "are carried out first). Default: abrupt"},
+    {"UNEXPECTED", FI_PARAM_INT,
+     "bytes that a connection stages for messages without a posted receive before it stops "
+     "reading. Default: 65536"},
+    {"RNR_TIMEOUT", FI_PARAM_INT,
+     "seconds that an ending connection waits for a receive to be posted. Default: 10"},
+    {"END_GRACE", FI_PARAM_INT,
+     "milliseconds that messages of a peer that has ended wait for a receive before they are "
+     "dropped. Default: 10000"},
+    {"HANDSHAKE_TIMEOUT", FI_PARAM_INT,
+     "seconds that the passive side gives a connection's handshake. Default: 10"},
+    {"KEEPALIVE", FI_PARAM_INT, "seconds after which a silent peer is dead; 0: never. Default: 20"},
+    {"TRANSPORT", FI_PARAM_STRING,
+     "what fi_getinfo() lists: verbs (RDMA devices), soft (software), auto (for each address a "
+     "device first, if there is one, then software). Default: auto"},
+    {"IFACE", FI_PARAM_STRING,
+     "network interfaces that fi_getinfo() lists: names and ranges of addresses, separated by "
+     "commas; behind a ^ those that it does not list. Default: all that are up"},
+};
+
+constexpr std::string_view kPrefix = "FI_DAT_";
+
 void define_parameters() {
-    fi_provider* p = &g_provider;
-    fi_param_define(p, "CRC", FI_PARAM_STRING,
-                    "CRC32C of iWARP frames: auto (asked for except on one host), on, off (not "
-                    "asked for; always granted to a peer that asks). Default: auto");
-    fi_param_define(p, "SHM", FI_PARAM_STRING,
-                    "1: peers of one host use shared memory; 0: they use TCP. Default: 1");
-    fi_param_define(p, "CLOSE", FI_PARAM_STRING,
-                    "what fi_shutdown() does: abrupt (outstanding operations are flushed) or "
-                    "graceful (requests are carried out first). Default: abrupt");
-    fi_param_define(p, "UNEXPECTED", FI_PARAM_STRING,
-                    "bytes that a connection stages for messages without a posted receive "
-                    "before it stops reading. Default: 65536");
-    fi_param_define(p, "RNR_TIMEOUT", FI_PARAM_STRING,
-                    "seconds that an ending connection waits for a receive to be posted. "
-                    "Default: 10");
-    fi_param_define(p, "HANDSHAKE_TIMEOUT", FI_PARAM_STRING,
-                    "seconds that the passive side gives a connection's handshake. Default: 10");
-    fi_param_define(p, "KEEPALIVE", FI_PARAM_STRING,
-                    "seconds after which a silent peer is dead; 0: never. Default: 20");
-    fi_param_define(p, "TRANSPORT", FI_PARAM_STRING,
-                    "what fi_getinfo() lists: verbs (RDMA devices), soft (software), auto (for "
-                    "each address a device first, if there is one, then software). Default: auto");
-    fi_param_define(p, "IFACE", FI_PARAM_STRING,
-                    "name of the only network interface that fi_getinfo() lists. Default: all "
-                    "that are up");
+    for (const Variable& each : kVariables) {
+        fi_param_define(&g_provider, each.name, each.type, "%s", each.help);
+    }
+}
+
+// How many characters have to be put in, left out or replaced to make one of the other.
+std::size_t distance(std::string_view one, std::string_view other) {
+    std::vector<std::size_t> row(other.size() + 1);
+    std::iota(row.begin(), row.end(), std::size_t{0});
+    for (std::size_t i = 0; i < one.size(); ++i) {
+        std::size_t diagonal = std::exchange(row[0], i + 1);
+        for (std::size_t j = 0; j < other.size(); ++j) {
+            const std::size_t replaced = diagonal + (one[i] == other[j] ? 0 : 1);
+            diagonal = row[j + 1];
+            row[j + 1] = std::min({replaced, diagonal + 1, row[j] + 1});
+        }
+    }
+    return row.back();
+}
+
+// What the user has set and nothing reads.
+void name_unknown_variables() {
+    for (char** each = environ; each && *each; ++each) {
+        const std::string_view entry(*each);
+        if (!entry.starts_with(kPrefix)) {
+            continue;
+        }
+        const std::string_view whole = entry.substr(0, entry.find('='));
+        const std::string_view name = whole.substr(kPrefix.size());
+        const auto* const nearest =
+            std::ranges::min_element(kVariables, {}, [name](const Variable& variable) {
+                return distance(name, variable.name);
+            });
+        if (name != nearest->name) {
+            DAT_WARN(core,
+                     "%.*s in the environment is no variable of this provider, and is ignored; the "
+                     "nearest is FI_DAT_%s",
+                     static_cast<int>(whole.size()), whole.data(), nearest->name);
+        }
+    }
 }
 
 void read_crc(soft::Crc& crc) {
@@ -157,16 +240,35 @@ void read_crc(soft::Crc& crc) {
     }
 }
 
-void read_shm(bool& shm) {
-    const char* text = value_of("SHM");
+void read_switch(const char* name, bool& on) {
+    const std::optional<std::string> text = text_of(name, FI_PARAM_BOOL);
+    if (!text) {
+        return;
+    }
+    const auto is_one_of = [&text](std::initializer_list<const char*> words) {
+        return std::ranges::any_of(
+            words, [&text](const char* word) { return strcasecmp(text->c_str(), word) == 0; });
+    };
+    // Those that fi_info(1) names for a variable of this type.
+    if (is_one_of({"1", "on", "true", "yes"})) {
+        on = true;
+    } else if (is_one_of({"0", "off", "false", "no"})) {
+        on = false;
+    } else {
+        DAT_WARN(core, "FI_DAT_%s=\"%s\" is ignored: it has to be 0 or 1", name, text->c_str());
+    }
+}
+
+void read_shm_peers(soft::ShmPeers& peers) {
+    const char* text = value_of("SHM_PEERS");
     if (!text) {
         return;
     }
     const std::string_view word(text);
-    if (word == "0" || word == "1") {
-        shm = word == "1";
+    if (word == "user" || word == "any") {
+        peers = word == "any" ? soft::ShmPeers::any : soft::ShmPeers::user;
     } else {
-        DAT_WARN(core, "FI_DAT_SHM=\"%s\" is ignored: it has to be 0 or 1", text);
+        DAT_WARN(core, "FI_DAT_SHM_PEERS=\"%s\" is ignored: it has to be user or any", text);
     }
 }
 
@@ -204,14 +306,24 @@ void read_close(bool& graceful) {
 void read_parameters(Parameters& p) {
     read_crc(p.settings.crc);
     read_close(p.graceful_close);
-    read_shm(p.settings.shm);
+    read_switch("CHECK_BUFFERS", p.settings.check_buffers);
+    read_switch("SHM", p.settings.shm);
+    read_shm_peers(p.settings.shm_peers);
     read_transport(p.transport);
     read_number("UNEXPECTED", "bytes", 0, p.settings.unexpected_bytes);
     read_number("RNR_TIMEOUT", "seconds", 1, p.settings.rnr_limit);
+    read_number("END_GRACE", "milliseconds", 0, p.settings.end_grace);
     read_number("HANDSHAKE_TIMEOUT", "seconds", 1, p.settings.handshake_limit);
     read_number("KEEPALIVE", "seconds", 0, p.settings.keepalive);
     if (const char* text = value_of("IFACE")) {
-        p.interface = text;
+        std::string bad;
+        p.interfaces = InterfaceFilter(text, &bad);
+        if (!bad.empty()) {
+            DAT_WARN(core,
+                     "FI_DAT_IFACE=\"%s\": %s fits nothing: a range of addresses is written as "
+                     "10.0.0.0/8 or 2001:db8::/32",
+                     text, bad.c_str());
+        }
     }
 }
 
@@ -219,13 +331,26 @@ void read_parameters(Parameters& p) {
 
 const Parameters& parameters() { return mutable_parameters(); }
 
+void end_without_grace() {
+    if (!text_of("END_GRACE", FI_PARAM_INT)) {
+        mutable_parameters().settings.end_grace = {};
+    }
+}
+
 fi_provider* initialize() {
     // The library that is running, which may be newer than the headers: a provider
     // below the version that a program asks for is skipped.
     g_provider.fi_version = fi_version();
     base::set_log_sink({log_enabled, log_write});
     define_parameters();
-    read_parameters(mutable_parameters());
+    no_throw([] {
+        name_unknown_variables();
+        return 0;
+    });
+    if (!base::attempt([] { read_parameters(mutable_parameters()); })) {
+        DAT_WARN(core, "no memory to read the variables FI_DAT_*: the provider is not loaded");
+        return nullptr;
+    }
     return &g_provider;
 }
 

@@ -5,6 +5,7 @@
 #ifndef DAT_OFI_PROVIDER_H
 #define DAT_OFI_PROVIDER_H
 
+#include "ofi/interfaces.h"
 #include "soft/settings.h"
 
 #include <rdma/fabric.h>
@@ -30,14 +31,19 @@ struct Parameters {
     soft::Settings settings;
     bool graceful_close = false; // FI_DAT_CLOSE: what fi_shutdown() does
     Transport transport = Transport::automatic;
-    std::string interface; // FI_DAT_IFACE: the only one listed; empty: all
+    InterfaceFilter interfaces; // FI_DAT_IFACE: those listed
 };
 
 // As they were when the provider was loaded.
 const Parameters& parameters();
 
+// U-67: FI_DAT_END_GRACE is 0 if it is not set, for a library whose senders are told of success
+// when a receive has the message (U-61). Behind initialize(), before anything is opened. Throws
+// std::bad_alloc.
+void end_without_grace();
+
 // Defines and reads the variables, sets the log sink and returns the structure
-// for libfabric's core. Called once, when the library is loaded.
+// for libfabric's core. Called once, when the library is loaded. nullptr: out of memory.
 fi_provider* initialize();
 
 } // namespace dat::ofi

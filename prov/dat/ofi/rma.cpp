@@ -202,6 +202,7 @@ fi_ops_rma rma_ops_unconnected = Rma<Unlinked>::ops();
 fi_ops_rma rma_ops_iwarp = Rma<OverIwarp>::ops();
 fi_ops_rma rma_ops_shm = Rma<OverShm>::ops();
 fi_ops_rma rma_ops_verbs = Rma<OverVerbs>::ops();
+fi_ops_rma rma_ops_checked = Rma<CheckedPath>::ops();
 
 #define DAT_NO(slot) .slot = DAT_NOT_ENABLED(fi_ops_rma, slot)
 fi_ops_rma rma_ops_not_enabled = {

@@ -17,10 +17,14 @@ namespace {
 
 SharedContext& srx_of(fid_ep* f) { return *static_cast<SharedContext*>(f); }
 
+template <class Path>
 ssize_t post(const char* call, fid_ep* f, const iovec* iov, std::size_t count, void* context,
              std::uint64_t flags) {
     if (const int rc =
             check(call, count, flags, kReceiveFlags & ~(FI_MULTI_RECV | FI_DAT_UNSIGNALLED))) {
+        return rc;
+    }
+    if (const int rc = check_memory<Path>(call, iov, count, soft::Touch::write)) {
         return rc;
     }
     SharedContext& srx = srx_of(f);
@@ -35,17 +39,19 @@ ssize_t post(const char* call, fid_ep* f, const iovec* iov, std::size_t count, v
     return 0;
 }
 
+template <class Path>
 ssize_t recv(fid_ep* srx, void* buf, std::size_t len, void*, fi_addr_t, void* context) {
     const iovec iov{buf, len};
-    return post("fi_recv()", srx, &iov, 1, context, srx_of(srx).op_flags());
+    return post<Path>("fi_recv()", srx, &iov, 1, context, srx_of(srx).op_flags());
 }
 
+template <class Path>
 ssize_t recvv(fid_ep* srx, const iovec* iov, void**, std::size_t count, fi_addr_t, void* context) {
-    return post("fi_recvv()", srx, iov, count, context, srx_of(srx).op_flags());
+    return post<Path>("fi_recvv()", srx, iov, count, context, srx_of(srx).op_flags());
 }
 
-ssize_t recvmsg(fid_ep* srx, const fi_msg* msg, std::uint64_t flags) {
-    return post("fi_recvmsg()", srx, msg->msg_iov, msg->iov_count, msg->context, flags);
+template <class Path> ssize_t recvmsg(fid_ep* srx, const fi_msg* msg, std::uint64_t flags) {
+    return post<Path>("fi_recvmsg()", srx, msg->msg_iov, msg->iov_count, msg->context, flags);
 }
 
 ssize_t cancel(fid_t f, void* context) {
@@ -116,18 +122,23 @@ fi_ops_ep g_ep_ops = {
     .tx_size_left = DAT_NOT_OFFERED(fi_ops_ep, tx_size_left),
 };
 
-fi_ops_msg g_msg_ops = {
-    .size = sizeof(fi_ops_msg),
-    .recv = recv,
-    .recvv = recvv,
-    .recvmsg = recvmsg,
-    .send = DAT_NOT_OFFERED(fi_ops_msg, send),
-    .sendv = DAT_NOT_OFFERED(fi_ops_msg, sendv),
-    .sendmsg = DAT_NOT_OFFERED(fi_ops_msg, sendmsg),
-    .inject = DAT_NOT_OFFERED(fi_ops_msg, inject),
-    .senddata = DAT_NOT_OFFERED(fi_ops_msg, senddata),
-    .injectdata = DAT_NOT_OFFERED(fi_ops_msg, injectdata),
-};
+template <class Path> constexpr fi_ops_msg ops_over() {
+    return {
+        .size = sizeof(fi_ops_msg),
+        .recv = recv<Path>,
+        .recvv = recvv<Path>,
+        .recvmsg = recvmsg<Path>,
+        .send = DAT_NOT_OFFERED(fi_ops_msg, send),
+        .sendv = DAT_NOT_OFFERED(fi_ops_msg, sendv),
+        .sendmsg = DAT_NOT_OFFERED(fi_ops_msg, sendmsg),
+        .inject = DAT_NOT_OFFERED(fi_ops_msg, inject),
+        .senddata = DAT_NOT_OFFERED(fi_ops_msg, senddata),
+        .injectdata = DAT_NOT_OFFERED(fi_ops_msg, injectdata),
+    };
+}
+
+fi_ops_msg g_msg_ops = ops_over<Unlinked>();
+fi_ops_msg g_msg_ops_checked = ops_over<CheckedPath>();
 
 } // namespace
 
@@ -139,7 +150,7 @@ SharedContext::SharedContext(Domain& domain, std::uint32_t size, std::uint64_t o
     fid.ops = &g_fid_ops;
     ops = &g_ep_ops;
     cm = &no_cm_ops;
-    msg = &g_msg_ops;
+    msg = domain.soft().settings().check_buffers ? &g_msg_ops_checked : &g_msg_ops;
     rma = &no_rma_ops;
     tagged = &no_tagged_ops;
     atomic = &no_atomic_ops;

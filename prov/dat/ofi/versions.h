@@ -35,6 +35,27 @@ static_assert(kMrUnspecified == FI_MR_UNSPEC && kMrBasic == FI_MR_BASIC &&
 static_assert(kOrderStrict == FI_ORDER_STRICT && kOrderData == FI_ORDER_DATA);
 #endif
 
+// FI_PROGRESS_CONTROL_UNIFIED of libfabric 2.x: manual progress, of control and data by one
+// thread at a time. It stands in either member.
+constexpr std::uint32_t kControlUnified = 3;
+#if FI_MAJOR_VERSION > 1
+static_assert(kControlUnified == FI_PROGRESS_CONTROL_UNIFIED);
+#endif
+
+// max_ep_auth_key, behind what libfabric 1.17 has of the structure; 0 for programs of API
+// versions that have no such member.
+inline std::uint64_t keys_of_endpoint(const fi_domain_attr& attr, std::uint32_t version) {
+#if FI_MAJOR_VERSION > 1 || FI_MINOR_VERSION >= 20
+    return FI_VERSION_LT(version, FI_VERSION(1, 20)) ? 0 : attr.max_ep_auth_key;
+#else
+    std::uint64_t keys = 0;
+    if (!FI_VERSION_LT(version, FI_VERSION(1, 20))) {
+        std::memcpy(&keys, reinterpret_cast<const std::byte*>(&attr) + sizeof attr, sizeof keys);
+    }
+    return keys;
+#endif
+}
+
 // What each version has of the entry for an error of a completion queue; nothing behind it
 // is written.
 constexpr std::size_t kErrorEntrySize = 80;

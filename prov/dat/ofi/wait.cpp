@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See wait.h. May include: std, system headers.
+// See wait.h. May include: base, soft/kernel.h, std, system headers.
 #include "ofi/wait.h"
+
+#include "base/log.h"
+#include "soft/kernel.h"
 
 #include <cerrno>
 #include <chrono>
-#include <cstdint>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <unistd.h>
 
 namespace dat::ofi {
 
 void raise_event(int fd) {
-    const std::uint64_t one = 1;
-    [[maybe_unused]] const auto written = write(fd, &one, sizeof one); // full: raised already
+    kernel::raise(fd); // full: raised already
 }
 
 Signal::~Signal() {
     if (fd_ >= 0) {
-        close(fd_);
+        kernel::close(fd_);
     }
 }
 
@@ -31,14 +31,11 @@ int Signal::open() {
 
 void Signal::raise() const { raise_event(fd_); }
 
-void Signal::clear() const {
-    std::uint64_t count;
-    [[maybe_unused]] const auto got = read(fd_, &count, sizeof count);
-}
+void Signal::clear() const { kernel::lower(fd_); }
 
 WaitSet::~WaitSet() {
     if (fd_ >= 0) {
-        close(fd_);
+        kernel::close(fd_);
     }
 }
 
@@ -55,14 +52,21 @@ int WaitSet::add(int fd) {
 
 void WaitSet::remove(int fd) { epoll_ctl(fd_, EPOLL_CTL_DEL, fd, nullptr); }
 
-bool wait_readable(int fd, int timeout_ms) {
+int wait_readable(int fd, int timeout_ms) {
     using Clock = std::chrono::steady_clock;
     const auto deadline = Clock::now() + std::chrono::milliseconds(timeout_ms);
     pollfd p{fd, POLLIN, 0};
     for (int left = timeout_ms;;) {
         const int n = poll(&p, 1, left);
+        if (n > 0 && (p.revents & POLLNVAL) != 0) {
+            DAT_WARN(core,
+                     "descriptor %d, which a thread sleeps on, was closed by the program, which "
+                     "must leave those of the provider alone",
+                     fd);
+            return -EBADF;
+        }
         if (n >= 0 || errno != EINTR) {
-            return n > 0;
+            return 0;
         }
         if (timeout_ms >= 0) {
             const auto rest = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());

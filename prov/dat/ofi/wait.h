@@ -43,9 +43,11 @@ class WaitSet {
     int fd_ = -1;
 };
 
-// Sleeps until `fd` is readable (true) or the time is over (false). A negative
-// time never is over. A signal handler does not end the sleep.
-bool wait_readable(int fd, int timeout_ms);
+// Sleeps until `fd` is readable, or the time is over, which a negative time never is: 0.
+// -EBADF: `fd` is none any more; logged. A signal handler does not end the sleep. The thread may
+// be cancelled (pthread_cancel(3)) here, and nowhere else in the provider: no lock or gate is
+// held, and what the caller keeps is given back as it unwinds.
+int wait_readable(int fd, int timeout_ms);
 
 } // namespace dat::ofi
 

@@ -182,7 +182,7 @@ int Endpoint::bind_window(const fi_dat_bind& bind, std::uint64_t& key) {
         log_not_enabled();
         return -FI_EOPBADSTATE;
     }
-    const std::uint32_t source = bind.len > 0 ? static_cast<std::uint32_t>(bind.mr->key) : 0;
+    const std::uint32_t source = bind.len > 0 ? table_key_of(bind.mr) : 0;
     std::uint32_t prepared = 0;
     if (const int rc = device_key(domain_, region, source, bind, prepared)) {
         return rc;

@@ -20,6 +20,15 @@ inline void full_fence() {
 #endif
 }
 
+// What this thread stored before is seen before what it stores from here on.
+inline void release_fence() {
+#ifdef __SANITIZE_THREAD__
+    full_fence();
+#else
+    std::atomic_thread_fence(std::memory_order_release);
+#endif
+}
+
 // This process takes part: heavy_barrier() of any other reaches its threads, and its
 // own reaches theirs. False: the kernel refuses, and everybody has to fence for himself.
 bool barriers_reach();

@@ -3,11 +3,14 @@
 // See domain.h. May include: soft, system headers.
 #include "soft/domain.h"
 
+#include "base/attempt.h"
 #include "base/log.h"
 #include "soft/barrier.h"
+#include "soft/kernel.h"
 #include "soft/progress_thread.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <poll.h>
 #include <sys/epoll.h>
@@ -16,20 +19,32 @@
 namespace dat::soft {
 
 Domain::Domain(const Options& options)
-    : gate_(options.shared), settings_(options.settings), wants_thread_(options.progress_thread) {}
+    : gate_(options.shared), settings_(options.settings), wants_thread_(options.progress_thread),
+      out_scratch_(std::make_unique_for_overwrite<std::byte[]>(kScratchSize)),
+      in_scratch_(std::make_unique_for_overwrite<std::byte[]>(kScratchSize)) {
+    if (settings_.check_buffers) {
+        regions_.look_first();
+    }
+}
 
 Domain::~Domain() {
+    const kernel::NoCancel all_of_it;
     thread_.reset();
     const auto deadline = Clock::now() + std::chrono::seconds(1);
     bury();
-    while (!lingerers_.empty() && Clock::now() < deadline) {
+    const auto owes = [&] {
+        bool any = false;
+        lingerers_.each([&](const Lingerer& each) { any = any || each.owes(); });
+        return any;
+    };
+    while (!lingerers_.empty() && (Clock::now() < deadline || owes())) {
         pollfd fd{reactor_.fd(), POLLIN, 0};
         poll(&fd, 1, 50);
         reactor_.run();
         bury();
     }
-    lingerers_.clear();
-    dismissed_.clear();
+    end_all(lingerers_);
+    end_all(dismissed_);
     companion_.reset();
     if (opened_) {
         reactor_.remove(handshakes_.fd(), *this);
@@ -46,18 +61,29 @@ int Domain::open() {
 
 void Domain::ready(std::uint32_t) { handshakes_.run(); }
 
+int Domain::start_progress() {
+    if (thread_ || !wants_thread_) {
+        return 0;
+    }
+    int error = -ENOMEM;
+    std::unique_ptr<ProgressThread> thread;
+    if (base::attempt([&] {
+            thread = std::make_unique<ProgressThread>(*this);
+            error = thread->start();
+        }) &&
+        error == 0) {
+        thread_ = std::move(thread);
+        return 0;
+    }
+    DAT_WARN(domain, "no progress thread: %s", std::strerror(-error));
+    return error;
+}
+
 void Domain::need_progress() {
     if (thread_) {
-        return thread_->look_soon();
-    }
-    if (!wants_thread_) {
-        return;
-    }
-    thread_ = std::make_unique<ProgressThread>(*this);
-    if (const int error = thread_->start(); error != 0) {
-        DAT_WARN(domain,
-                 "no progress thread: %s; operations of peers wait until the application polls",
-                 std::strerror(-error));
+        thread_->look_soon();
+    } else {
+        (void)start_progress();
     }
 }
 
@@ -97,9 +123,17 @@ void Domain::progress_as_outsider() {
     run_once();
 }
 
+void Domain::look_at_timers_as_outsider() {
+    const GateOutsider inside(gate_);
+    reactor_.look_at_timers();
+    handshakes_.look_at_timers();
+    bury();
+}
+
 void Domain::progress_handshakes_as_outsider() {
     const GateOutsider inside(gate_);
-    handshakes_.run();
+    for (int round = 0; handshakes_.run() == Reactor::kMostAtOnce && round < 16; ++round) {
+    }
     // As in polled_unattended(), for a link that begins is awake. What is put to rest here needs
     // no look of the thread.
     if (unattended_.load(std::memory_order_relaxed) && !rest()) {
@@ -138,23 +172,19 @@ void Domain::run_once() {
 // What transmit() put off.
 void Domain::push_all() {
     put_off_.store(false, std::memory_order_relaxed);
-    pushing_.swap(pushes_);
-    for (std::size_t i = 0; i < pushing_.size(); ++i) {
-        if (pushing_[i]) {
-            pushing_[i]->push();
-        }
+    base::List<Link, ToBePushed> due; // who retires one takes it out
+    due.take(pushes_);
+    while (!due.empty()) {
+        due.pop().push();
     }
-    pushing_.clear();
 }
 
 void Domain::look_for_room() {
-    looking_.swap(waiting_);
-    for (std::size_t i = 0; i < looking_.size(); ++i) {
-        if (looking_[i]) {
-            looking_[i]->receive_posted();
-        }
+    base::List<Link, AwaitsRoom> due;
+    due.take(waiting_);
+    while (!due.empty()) {
+        due.pop().receive_posted();
     }
-    looking_.clear();
 }
 
 // Beside links in memory a system call is long: then it is made by the clock.
@@ -183,12 +213,26 @@ void Domain::ask_reactor() {
     reactor_.run();
 }
 
+void Domain::expect_memory_link() {
+    if (memory_links_ == awake_.capacity()) {
+        awake_.reserve(std::max<std::size_t>(8, 2 * memory_links_));
+    }
+    ++memory_links_;
+}
+
 void Domain::wake(MemoryLink& link) {
     if (awake_.empty()) { // how often the program looks is not known now
         asked_ = Clock::now();
         patience_ = share_of_polls_ = kPatience;
     }
-    awake_.push_back(&link);
+    const auto place = awake_.size() == awake_.capacity() // then one of them is struck out
+                           ? std::find(awake_.begin(), awake_.end(), nullptr)
+                           : awake_.end();
+    if (place != awake_.end()) {
+        *place = &link;
+    } else {
+        awake_.push_back(&link);
+    }
     all_sleep_.store(false, std::memory_order_seq_cst);
     call_back();
 }
@@ -235,9 +279,19 @@ bool Domain::rest_as_outsider() {
 
 void Domain::bury() {
     any_dead_ = false;
-    dead_links_.clear();
-    dead_handshakes_.clear();
-    dismissed_.clear();
+    while (dead_links_) { // not by recursion through unique_ptr
+        dead_links_ = std::move(dead_links_->next_dead_);
+    }
+    while (dead_handshakes_) {
+        dead_handshakes_ = std::move(dead_handshakes_->next_dead_);
+    }
+    end_all(dismissed_);
+}
+
+void Domain::end_all(base::List<Lingerer, Lingerer>& lingerers) {
+    while (!lingerers.empty()) {
+        delete &lingerers.pop();
+    }
 }
 
 void Domain::heat(Link& link) {
@@ -260,35 +314,46 @@ void Domain::retire(std::unique_ptr<Link> link) {
     std::replace_if(
         awake_.begin(), awake_.end(), [&](const Link* each) { return each == link.get(); },
         nullptr);
-    std::erase(pushes_, link.get());
-    std::replace(pushing_.begin(), pushing_.end(), link.get(), static_cast<Link*>(nullptr));
-    std::erase(waiting_, link.get());
-    std::replace(looking_.begin(), looking_.end(), link.get(), static_cast<Link*>(nullptr));
-    dead_links_.push_back(std::move(link));
+    pushes_.remove(*link);
+    waiting_.remove(*link);
+    link->next_dead_ = std::move(dead_links_);
+    dead_links_ = std::move(link);
     any_dead_ = true;
 }
 
 void Domain::retire(std::unique_ptr<Handshake> handshake) {
-    dead_handshakes_.push_back(std::move(handshake));
-    any_dead_ = true;
+    if (handshake) {
+        handshake->next_dead_ = std::move(dead_handshakes_);
+        dead_handshakes_ = std::move(handshake);
+        any_dead_ = true;
+    }
 }
 
 void Domain::linger(std::unique_ptr<Lingerer> lingerer) {
     // Peers that leave the end open must not use up the descriptors.
     constexpr std::size_t kMaxLingerers = 256;
-    if (lingerers_.size() == kMaxLingerers) {
-        dismiss(*lingerers_.front());
+    if (lingerer_count_ == kMaxLingerers) {
+        Lingerer* last = &lingerers_.front();
+        bool found = false;
+        lingerers_.each([&](Lingerer& each) {
+            if (!found && !each.owes()) {
+                found = true;
+                last = &each;
+            }
+        });
+        dismiss(*last);
     }
-    lingerers_.push_back(std::move(lingerer));
+    lingerers_.push(*lingerer.release());
+    ++lingerer_count_;
 }
 
 void Domain::dismiss(Lingerer& lingerer) {
-    const auto found = std::find_if(lingerers_.begin(), lingerers_.end(),
-                                    [&](const auto& each) { return each.get() == &lingerer; });
-    if (found != lingerers_.end()) { // else dismissed before, and not buried yet
-        dismissed_.push_back(std::move(*found));
+    if (!lingerer.dismissed_) { // else not buried yet
+        lingerer.dismissed_ = true;
+        --lingerer_count_;
+        lingerers_.remove(lingerer);
+        dismissed_.push(lingerer);
         any_dead_ = true;
-        lingerers_.erase(found);
     }
 }
 

@@ -7,13 +7,14 @@
 #ifndef DAT_SOFT_DOMAIN_H
 #define DAT_SOFT_DOMAIN_H
 
+#include "base/list.h"
+#include "base/slabs.h"
 #include "soft/gate.h"
 #include "soft/link.h"
 #include "soft/mr_table.h"
 #include "soft/reactor.h"
 #include "soft/settings.h"
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -28,9 +29,16 @@ class ProgressThread;
 
 // What outlives its endpoint for a moment: a socket, to end its stream properly, or what a
 // device keeps. Destroyed under the gate, or with the domain.
-class Lingerer {
+class Lingerer : public base::Hook<Lingerer> {
   public:
     virtual ~Lingerer() = default;
+    // It holds what the program was promised would be sent. That ends by itself, also where
+    // the peer takes nothing, in a time that is bounded.
+    virtual bool owes() const { return false; }
+
+  private:
+    friend class Domain;
+    bool dismissed_ = false;
 };
 
 // What a kind of link keeps with a domain, or an endpoint.
@@ -47,9 +55,10 @@ class Domain : private Pollable {
         Settings settings;
     };
 
-    explicit Domain(const Options& options);
+    explicit Domain(const Options& options); // throws std::bad_alloc
     // Ends what still lingers, waiting at most a second for bytes that their
-    // peers have not taken, and longer where a device does. No endpoint may be left.
+    // peers have not taken, and longer where a device does, or where something is owed
+    // (Lingerer::owes()). No endpoint may be left.
     ~Domain();
     Domain(const Domain&) = delete;
     Domain& operator=(const Domain&) = delete;
@@ -81,7 +90,9 @@ class Domain : private Pollable {
     void arrived();
     // The same from a thread that is not the application's caller; takes the gate.
     void progress_as_outsider();
-    // The same for handshakes() alone.
+    // What is due, where no descriptor has told so.
+    void look_at_timers_as_outsider();
+    // As progress_as_outsider(), for handshakes() alone.
     void progress_handshakes_as_outsider();
     // Readable when progress() has something to do. For poll(2) and epoll(7).
     int wait_fd() const { return reactor_.fd(); }
@@ -97,9 +108,11 @@ class Domain : private Pollable {
         sleepers_.fetch_sub(1, std::memory_order_seq_cst);
         call_back();
     }
-    // Starts the progress thread if this domain has one and it does not run yet; else it looks
-    // soon whether the application is there. Called when there is a connection to look after, or
-    // one that may go on without a call of the application; under the gate.
+    // Before there is a connection to look after: starts the progress thread if this domain has
+    // one and it does not run yet. 0 or -errno (EMFILE, EAGAIN, ENOMEM); under the gate.
+    int start_progress();
+    // It looks soon whether the application is there: a connection may go on without a call of
+    // the application; under the gate.
     void need_progress();
 
     // For links. A hot link is polled at each progress(), others when the reactor
@@ -107,7 +120,11 @@ class Domain : private Pollable {
     void heat(Link& link);
     void cool(Link& link);
     bool is_hot(const Link& link) const { return link.hot_; }
-    // For links in memory: polled at each progress() from here on.
+    // For links in memory, from the constructor to the destructor: so that wake() needs no memory.
+    // expect() throws std::bad_alloc.
+    void expect_memory_link();
+    void forget_memory_link() { --memory_links_; }
+    // Polled at each progress() from here on.
     void wake(MemoryLink& link);
     // Not any more, if nothing stirs. After so many polls in vain, which are fewer the
     // more of them there are.
@@ -129,14 +146,16 @@ class Domain : private Pollable {
     }
     // push() is called for it at the next progress().
     void push_later(Link& link) {
-        pushes_.push_back(&link);
+        if (!pushes_.holds(link)) { // it may have been pushed meanwhile, and be there still
+            pushes_.push(link);
+        }
         put_off_.store(true, std::memory_order_relaxed);
     }
     // receive_posted() is called for it at the next progress(): it has completions for
     // which the program's queue has no room now.
     void await_room(Link& link) {
-        if (std::find(waiting_.begin(), waiting_.end(), &link) == waiting_.end()) {
-            waiting_.push_back(&link);
+        if (!waiting_.holds(link)) {
+            waiting_.push(link);
         }
     }
     // No call reaches it from here any more; destroyed when the gate is next left
@@ -146,15 +165,18 @@ class Domain : private Pollable {
     // What a kind of link keeps with the domain; destroyed with it.
     std::unique_ptr<Companion>& companion() { return companion_; }
     // Owned by the domain until it says dismiss(), or so many others came after it that
-    // it is dismissed.
+    // it is dismissed; one that owes something is the last to be.
     void linger(std::unique_ptr<Lingerer> lingerer);
     void dismiss(Lingerer& lingerer);
 
     // Room to build frames in or to read into, shared by all links; contents last
     // until the next call on any link.
     static constexpr std::size_t kScratchSize = 128 * 1024;
-    std::span<std::byte> out_scratch() { return made(out_scratch_); }
-    std::span<std::byte> in_scratch() { return made(in_scratch_); }
+    // For what is large and seldom touched, of each connection. Under the gate.
+    static constexpr std::size_t kSparseSize = 3072;
+    base::Slabs<kSparseSize>& sparse_memory() { return sparse_memory_; }
+    std::span<std::byte> out_scratch() { return {out_scratch_.get(), kScratchSize}; }
+    std::span<std::byte> in_scratch() { return {in_scratch_.get(), kScratchSize}; }
 
   private:
     friend class ProgressThread;
@@ -175,12 +197,6 @@ class Domain : private Pollable {
         }
     }
     void wake_thread();
-    static std::span<std::byte> made(std::unique_ptr<std::byte[]>& scratch) {
-        if (!scratch) [[unlikely]] {
-            scratch = std::make_unique_for_overwrite<std::byte[]>(kScratchSize);
-        }
-        return {scratch.get(), kScratchSize};
-    }
     void run_once();
     template <class Move> void move_as_application(Move&& move);
     void polled_unattended(std::uint64_t polls);
@@ -188,6 +204,7 @@ class Domain : private Pollable {
     void ask_reactor();
     void look_for_room();
     void bury();
+    static void end_all(base::List<Lingerer, Lingerer>& lingerers);
 
     Gate gate_;
     Reactor reactor_;
@@ -199,7 +216,9 @@ class Domain : private Pollable {
     const Settings settings_;
     const bool wants_thread_;
 
-    std::vector<MemoryLink*> awake_; // nullptr: struck out, while being walked over
+    // nullptr: struck out, while being walked over. There is room for each that exists.
+    std::vector<MemoryLink*> awake_;
+    std::size_t memory_links_ = 0;
     std::uint32_t patience_ = kPatience;
     std::uint32_t share_of_polls_ = kPatience;
     Clock::time_point ask_at_{}; // the reactor; beside links that are awake
@@ -207,17 +226,18 @@ class Domain : private Pollable {
     std::array<Link*, kHotLinks> hot_{};
     std::size_t hot_count_ = 0;
     std::uint64_t rounds_ = 1;
-    std::vector<Link*> pushes_;
-    std::vector<Link*> pushing_; // taken from pushes_ while being worked through
-    std::vector<Link*> waiting_; // for room in a completion queue
-    std::vector<Link*> looking_; // taken from waiting_ while being worked through
-    std::vector<std::unique_ptr<Link>> dead_links_;
-    std::vector<std::unique_ptr<Handshake>> dead_handshakes_;
-    std::vector<std::unique_ptr<Lingerer>> lingerers_;
-    std::vector<std::unique_ptr<Lingerer>> dismissed_;
+    base::List<Link, ToBePushed> pushes_;
+    base::List<Link, AwaitsRoom> waiting_; // for room in a completion queue
+    std::unique_ptr<Link> dead_links_;     // one behind the other, as the next
+    std::unique_ptr<Handshake> dead_handshakes_;
+    base::List<Lingerer, Lingerer> lingerers_; // owned, as the next
+    base::List<Lingerer, Lingerer> dismissed_;
+    std::size_t lingerer_count_ = 0;
     bool any_dead_ = false; // bury() has something to do
-    std::unique_ptr<std::byte[]> out_scratch_;
-    std::unique_ptr<std::byte[]> in_scratch_;
+    base::Slabs<kSparseSize> sparse_memory_;
+    // Not touched before they are used.
+    const std::unique_ptr<std::byte[]> out_scratch_;
+    const std::unique_ptr<std::byte[]> in_scratch_;
 
     std::atomic<std::uint64_t> polls_{0}; // progress() calls of the application
     std::atomic<int> sleepers_{0};

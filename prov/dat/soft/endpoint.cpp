@@ -3,12 +3,12 @@
 // See endpoint.h. May include: soft, core, base.
 #include "soft/endpoint.h"
 
+#include "base/assert.h"
 #include "base/log.h"
 #include "soft/domain.h"
 #include "soft/shared_receives.h"
 
 #include <algorithm>
-#include <cassert>
 #include <type_traits>
 #include <utility>
 
@@ -45,7 +45,7 @@ Endpoint::Slots::Slots(std::size_t request_count, std::size_t receive_count, boo
     static_assert(sizeof(Receive) % alignof(Iov) == 0);
 }
 
-Endpoint::~Endpoint() { assert(!link_ && !handshake_ && !prepared_ && !armed()); }
+Endpoint::~Endpoint() { DAT_ASSERT(!link_ && !handshake_ && !prepared_ && !armed()); }
 
 bool Endpoint::begin_connect(std::optional<std::chrono::microseconds> timeout) {
     if (core_.call(Stimulus::connect).refused()) {
@@ -102,12 +102,13 @@ void Endpoint::free() {
     prepared_.reset();
     if (core_.state() == core::State::provider) { // EP-16: given back
         flush(core::Flush::recvs);
-        return;
+        return leave_queues();
     }
     const Outcome outcome = core_.call(Stimulus::free);
-    assert(!outcome.refused());
+    DAT_ASSERT(!outcome.refused());
     let_go(Parting::clean);
     flush(outcome.flush);
+    leave_queues();
 }
 
 Outcome Endpoint::serve(Stimulus stimulus) {
@@ -124,7 +125,7 @@ void Endpoint::set_zone(const void* zone) {
 }
 
 bool Endpoint::resize(const Limits& limits) {
-    assert(core_.requests().idle() && !link_);
+    DAT_ASSERT(core_.requests().idle() && !link_);
     core::DtoStream requests = core_.requests();
     core::DtoStream receives = core_.receives();
     if (!requests.resize(limits.requests) || !receives.resize(limits.receives)) {
@@ -138,10 +139,87 @@ bool Endpoint::resize(const Limits& limits) {
             std::copy_n(receive_names(seq), kMaxIov, slots.receive_names + slot * kMaxIov);
         }
     }
+    if (!expect_more(limits)) {
+        throw std::bad_alloc();
+    }
     core_.requests() = std::move(requests);
     core_.receives() = std::move(receives);
     slots_ = std::move(slots);
     return true;
+}
+
+namespace {
+
+bool expect(core::CompletionQueue* requests, core::CompletionQueue* receives,
+            const Endpoint::Limits& limits) {
+    if (requests && !requests->expect(limits.requests)) {
+        return false;
+    }
+    if (!receives || receives->expect(limits.receives)) {
+        return true;
+    }
+    if (requests) {
+        requests->expect_less(limits.requests);
+    }
+    return false;
+}
+
+void expect_less(core::CompletionQueue* requests, core::CompletionQueue* receives,
+                 const Endpoint::Limits& limits) {
+    if (requests) {
+        requests->expect_less(limits.requests);
+    }
+    if (receives) {
+        receives->expect_less(limits.receives);
+    }
+}
+
+} // namespace
+
+// From here on those limits hold.
+bool Endpoint::expect_more(const Limits& limits) {
+    if (!expect(request_cq_, receive_cq_, limits)) {
+        return false;
+    }
+    expect_less(request_cq_, receive_cq_, this->limits());
+    return true;
+}
+
+bool Endpoint::set_queues(core::CompletionQueue* requests, core::CompletionQueue* receives) {
+    if (!expect(requests, receives, limits())) {
+        return false;
+    }
+    leave_queues();
+    request_cq_ = requests;
+    receive_cq_ = receives;
+    if (requests) {
+        requests->join(request_poster_);
+    }
+    if (receives) {
+        receives->join(receive_poster_);
+    }
+    set_straight();
+    return true;
+}
+
+void Endpoint::leave_queues() {
+    expect_less(request_cq_, receive_cq_, limits());
+    if (request_cq_) {
+        request_cq_->leave(request_poster_);
+    }
+    if (receive_cq_) {
+        receive_cq_->leave(receive_poster_);
+    }
+    request_cq_ = receive_cq_ = nullptr;
+    set_straight();
+}
+
+void Endpoint::look_for_room() {
+    for (core::CompletionQueue* queue : {request_cq_, receive_cq_}) {
+        if (queue && queue->is_short()) {
+            queue->try_again();
+        }
+    }
 }
 
 void Endpoint::set_watermarks(std::uint32_t soft, std::uint32_t hard) {
@@ -230,6 +308,9 @@ void Endpoint::over(Stimulus stimulus, core::Reason reason, Parting parting,
     const Outcome outcome = core_.happen(stimulus, core_.attempt());
     if (outcome.verdict == Verdict::go) {
         terminate_code_ = terminate_code;
+        if (parting == Parting::clean && stimulus == Stimulus::broken) {
+            parting = Parting::broken;
+        }
         end_attempt(outcome.flush, reason, parting, {});
     }
 }
@@ -265,7 +346,8 @@ std::uint64_t Endpoint::flags_of(std::uint8_t how) const {
 bool Endpoint::goes_on(std::uint64_t seq, std::size_t used) {
     Receive& r = receive(seq);
     const std::uint64_t left = r.iov.length - used;
-    if (left < min_multi_ || left == 0) {
+    // Room is ready for one completion of each receive: a queue that cannot grow gets no more.
+    if (left < min_multi_ || left == 0 || (receive_cq_ && receive_cq_->is_short())) {
         r.completion_flags |= arrival_flags_.released;
         return false;
     }
@@ -280,7 +362,7 @@ bool Endpoint::goes_on(std::uint64_t seq, std::size_t used) {
 bool Endpoint::announce_write(std::size_t length, std::uint8_t how, std::uint64_t data,
                               bool whatever_waits) {
     if (receive_cq_) {
-        if (receive_cq_->full() && !whatever_waits) {
+        if ((receive_cq_->full() || receive_cq_->is_short()) && !whatever_waits) {
             return false;
         }
         receive_cq_->push({nullptr, flags_of(how), length, nullptr, data, 0, DtoStatus::success});
@@ -300,9 +382,19 @@ bool Endpoint::cancel_receive(const void* context) {
     return false;
 }
 
+std::uint64_t Endpoint::owed_end(std::uint64_t begin) const {
+    std::uint64_t end = core_.requests().next();
+    while (end != begin && !is_owed(request(end - 1))) {
+        --end;
+    }
+    return end;
+}
+
 // --- receives that are shared ---
 
-bool Endpoint::may_share() const { return !shared_->empty() && !core_.receives().full(); }
+bool Endpoint::may_share() const {
+    return !shared_->empty() && !core_.receives().full() && !core_.holds_receives();
+}
 
 const Receive& Endpoint::take_shared() { return shared_->take(); }
 
@@ -418,14 +510,13 @@ void Endpoint::flush(core::Flush what) {
 // EP-68: this domain lets go of everything at once, so ENDING lasts for this call.
 void Endpoint::end_attempt(core::Flush what, core::Reason reason, Parting parting,
                            std::span<const std::byte> private_data) {
-    // The data may lie in what let_go() destroys.
-    const std::vector<std::byte> data(private_data.begin(), private_data.end());
+    // What it lies in, a handshake, is retired and not destroyed before the gate is left.
     let_go(parting);
     flush(what);
     const Outcome outcome = core_.happen(Stimulus::flushed, core_.attempt());
     last_end_ = outcome.event;
     reason_ = reason;
-    raise(outcome.event, reason, data);
+    raise(outcome.event, reason, private_data);
 }
 
 void Endpoint::complete_requests() {
@@ -454,7 +545,7 @@ void Endpoint::report(const Receive& r, DtoStatus status) {
 }
 
 void Endpoint::raise(Event event, core::Reason reason, std::span<const std::byte> private_data) {
-    owner_.raise({event, reason, {private_data.begin(), private_data.end()}});
+    owner_.raise({event, reason, private_data});
 }
 
 } // namespace dat::soft

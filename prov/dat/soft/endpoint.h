@@ -10,6 +10,7 @@
 #ifndef DAT_SOFT_ENDPOINT_H
 #define DAT_SOFT_ENDPOINT_H
 
+#include "base/list.h"
 #include "core/completion.h"
 #include "core/endpoint.h"
 #include "soft/link.h"
@@ -83,6 +84,7 @@ template <class Slot> Iov* set_segments(Slot& slot, std::size_t count, Iov* asid
 // When a request is complete (U-61).
 enum class Level : std::uint8_t {
     taken,     // the kernel has its bytes
+    left,      // the same, but its bytes lie where they were until the peer has copied them
     placed,    // the peer has placed the data
     delivered, // and, for a message, its receive has completed
 };
@@ -168,14 +170,18 @@ class EndpointOwner {
     // The link is known: operation tables may be set for its kind. Comes before
     // the ESTABLISHED event.
     virtual void link_ready(Link& link) = 0;
-    virtual void raise(core::ConnectionEvent&& event) = 0;
+    // Its private data lies there until this returns. An attempt raises two events at most, one of
+    // them with data; room for them is there since the attempt began.
+    virtual void raise(const core::ConnectionEvent& event) = 0;
     virtual void soft_watermark_passed() {}
 
   protected:
     ~EndpointOwner() = default;
 };
 
-class Endpoint : private Timer {
+struct Starved; // the list of SharedReceives that an endpoint may be in
+
+class Endpoint : public base::Hook<Starved>, private Timer {
   public:
     struct Limits {
         std::uint32_t requests = 128; // DTO-5
@@ -211,12 +217,11 @@ class Endpoint : private Timer {
     void set_watermarks(std::uint32_t soft, std::uint32_t hard);
     // It has one: so a receive that has completed is to count as such at once.
     bool watched() const { return watermark_ != UINT32_MAX; }
-    // nullptr: completions of that direction are not wanted (EPA-2).
-    void set_queues(core::CompletionQueue* requests, core::CompletionQueue* receives) {
-        request_cq_ = requests;
-        receive_cq_ = receives;
-        set_straight();
-    }
+    // nullptr: completions of that direction are not wanted (EPA-2). False: there is no memory
+    // for the room that they need; nothing changed.
+    bool set_queues(core::CompletionQueue* requests, core::CompletionQueue* receives);
+    // A post found no room: there may be some now.
+    void look_for_room();
 
     void set_arrival_flags(const ArrivalFlags& flags) { arrival_flags_ = flags; }
     // U-62: a write with data takes a receive.
@@ -316,12 +321,24 @@ class Endpoint : private Timer {
                    : nullptr;
     }
     Request& request(std::uint64_t seq) { return slots_.requests[core_.requests().slot(seq)]; }
+    const Request& request(std::uint64_t seq) const {
+        return slots_.requests[core_.requests().slot(seq)];
+    }
     Receive& receive(std::uint64_t seq) { return slots_.receives[core_.receives().slot(seq)]; }
     // kInjectSize bytes that belong to a request's slot.
     std::byte* inline_area(std::uint64_t seq) {
         return slots_.inline_areas + std::size_t{core_.requests().slot(seq)} * kInjectSize;
     }
     Link* link() { return link_.get(); }
+    // It was accepted, it changes something at the peer, and its success is not reported: it
+    // goes out also where the connection is ended before it did.
+    bool is_owed(const Request& r) const {
+        const bool acts = r.op == OpCode::send || r.op == OpCode::send_invalidate ||
+                          r.op == OpCode::write || (is_atomic(r.op) && r.iov_count == 0);
+        return acts && (!r.signaled || !request_cq_);
+    }
+    // Behind the last request that is owed, from `begin` on; `begin` if none is.
+    std::uint64_t owed_end(std::uint64_t begin) const;
 
     // --- the handshake's calls, each at most once an attempt, `of` its attempt ---
 
@@ -515,6 +532,21 @@ class Endpoint : private Timer {
     EndpointOwner& owner_;
     const void* zone_;
     core::Endpoint core_;
+    // What the queues know of this endpoint.
+    struct Requests final : core::CompletionQueue::Poster {
+        explicit Requests(core::Endpoint& of) : core(of) {}
+        void hold(bool on) override { core.hold_requests(on); }
+        core::Endpoint& core;
+    };
+    struct Receives final : core::CompletionQueue::Poster {
+        explicit Receives(core::Endpoint& of) : core(of) {}
+        void hold(bool on) override { core.hold_receives(on); }
+        core::Endpoint& core;
+    };
+    bool expect_more(const Limits& limits);
+    void leave_queues();
+    Requests request_poster_{core_};
+    Receives receive_poster_{core_};
     // The slots of both directions, their segments aside, and the inline areas, in one
     // piece and not initialized: memory that is never used is never touched.
     struct Slots {

@@ -3,8 +3,10 @@
 // See inbox.h. May include: soft, core.
 #include "soft/inbox.h"
 
+#include "base/assert.h"
+#include "base/attempt.h"
+
 #include <algorithm>
-#include <cassert>
 #include <cstring>
 #include <utility>
 
@@ -28,7 +30,7 @@ std::size_t gather(std::span<const Iov> iov, std::uint64_t offset, std::uint64_t
         offset = 0;
         size -= length;
     }
-    assert(size == 0);
+    DAT_ASSERT(size == 0);
     return count;
 }
 
@@ -52,12 +54,11 @@ void Inbox::forget_waiting() {
 }
 
 bool Inbox::begin() {
-    assert(!open());
+    DAT_ASSERT(!open());
     if (!has_staged() && endpoint_.has_receive()) {
         return match();
     }
-    stage();
-    return true;
+    return stage();
 }
 
 bool Inbox::match() {
@@ -70,11 +71,14 @@ bool Inbox::match() {
     return true;
 }
 
-void Inbox::stage() { // U-9
-    waiting().staged.emplace_back();
+bool Inbox::stage() { // U-9
+    if (!base::attempt([&] { waiting().staged.emplace_back(); })) {
+        return fail(Wrong::no_memory);
+    }
     waiting_->staged.back().ordinal = taken_ + 1;
     waiting_->bytes += kStagedOverhead;
     endpoint_.set_starved(true);
+    return true;
 }
 
 bool Inbox::room(std::size_t size, Room& out, std::size_t skip) {
@@ -90,8 +94,11 @@ bool Inbox::room(std::size_t size, Room& out, std::size_t skip) {
     }
     Staged& message = waiting_->staged.back();
     if (message.data.size() < end) {
-        waiting_->bytes += end - message.data.size();
-        message.data.resize(end);
+        const std::size_t before = message.data.size();
+        if (!base::attempt([&] { message.data.resize(end); })) {
+            return fail(Wrong::no_memory);
+        }
+        waiting_->bytes += end - before;
     }
     out.pieces[0] = {message.data.data() + begin, size};
     out.count = size > 0 ? 1 : 0;
@@ -140,8 +147,10 @@ bool Inbox::overlong(std::uint64_t size) {
 bool Inbox::written(std::uint64_t length, std::uint8_t how, std::uint64_t value) {
     ++taken_;
     if (!endpoint_.writes_take_receives()) {
-        if (awaits_room() || !endpoint_.announce_write(length, how, value)) {
-            waiting().unannounced.push_back({length, value, how});
+        if ((awaits_room() || !endpoint_.announce_write(length, how, value)) && !base::attempt([&] {
+                waiting().unannounced.push_back({length, value, how});
+            })) {
+            return fail(Wrong::no_memory);
         }
         return true;
     }
@@ -150,7 +159,9 @@ bool Inbox::written(std::uint64_t length, std::uint8_t how, std::uint64_t value)
                                    value);
         return true;
     }
-    stage();
+    if (!stage()) {
+        return false;
+    }
     Staged& staged = waiting_->staged.back();
     staged.ordinal = taken_;
     staged.whole = true;

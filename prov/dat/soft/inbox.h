@@ -35,6 +35,7 @@ class Inbox {
         too_long,          // for its receive (DTO-9, U-8)
         old_zone,          // the receive is of another protection zone (EPA-7, U-32)
         cannot_invalidate, // its key is not one that a peer may invalidate
+        no_memory,         // for what has to wait
     };
     struct Room {
         std::array<iovec, kMaxIov> pieces;
@@ -55,7 +56,7 @@ class Inbox {
     std::uint64_t received() const { return received_; }
     // Where `size` bytes belong, of those behind the next `skip` ones. What is there
     // already stays.
-    bool room(std::size_t size, Room& out, std::size_t skip = 0);
+    [[nodiscard]] bool room(std::size_t size, Room& out, std::size_t skip = 0);
     // The next `size` bytes are there.
     void filled(std::size_t size) { received_ += size; }
     // It is whole. `how`: of Arrived; `value` goes with it.
@@ -82,7 +83,7 @@ class Inbox {
     }
 
     // A write of `length` bytes, whose data is `value`, is placed.
-    bool written(std::uint64_t length, std::uint8_t how, std::uint64_t value);
+    [[nodiscard]] bool written(std::uint64_t length, std::uint8_t how, std::uint64_t value);
     // So is one without data.
     void written() { ++taken_; }
 
@@ -140,7 +141,7 @@ class Inbox {
     bool too_much(std::size_t more) const;
     Waiting& waiting();
     void forget_waiting();
-    void stage();
+    bool stage();
     bool match();
     bool overlong(std::uint64_t size);
     bool invalidate(std::uint64_t key);

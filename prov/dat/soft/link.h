@@ -8,10 +8,12 @@
 #ifndef DAT_SOFT_LINK_H
 #define DAT_SOFT_LINK_H
 
+#include "base/list.h"
 #include "core/completion.h"
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 
 namespace dat::soft {
@@ -22,11 +24,19 @@ enum class LinkKind : std::uint8_t { iwarp, shm, verbs, in_process };
 
 // How a connection is let go.
 enum class Parting : std::uint8_t {
-    clean,   // the peer sees an orderly end, behind what is on its way already
+    clean,   // the peer sees an orderly end, behind what was put off and what is owed
+             // (Endpoint::is_owed()); what is owed and never goes out is told of
+    broken,  // it sees an end behind what is on its way already
     abandon, // nothing more can or need be sent
 };
 
-class Link : public core::CompletionQueue::Source {
+// The lists of a domain that a link may be in.
+struct ToBePushed;
+struct AwaitsRoom;
+
+class Link : public core::CompletionQueue::Source,
+             public base::Hook<ToBePushed>,
+             public base::Hook<AwaitsRoom> {
   public:
     explicit Link(LinkKind kind) : kind_(kind) {}
     virtual ~Link() = default;
@@ -62,13 +72,15 @@ class Link : public core::CompletionQueue::Source {
     virtual void drain() = 0;
     // The connection is over for the endpoint: the link lets go of every buffer
     // of the application before it returns, and finishes what the wire needs by
-    // itself. No call to the endpoint afterwards; the endpoint retires the link.
+    // itself, also what is owed. Requests may succeed meanwhile. No call to the endpoint
+    // afterwards; the endpoint retires the link.
     virtual void part(Parting how) = 0;
 
   private:
     friend class Domain;
     const LinkKind kind_;
     bool hot_ = false; // polled at each progress()
+    std::unique_ptr<Link> next_dead_;
 };
 
 // A link whose state lies in memory: looking at it costs no system call. While it is
@@ -99,6 +111,10 @@ class Handshake {
     virtual void abandon() = 0;
     // A receive was posted while Endpoint::starved() held.
     virtual void receives_posted() {}
+
+  private:
+    friend class Domain;
+    std::unique_ptr<Handshake> next_dead_;
 };
 
 } // namespace dat::soft

@@ -3,7 +3,9 @@
 // See mr_table.h. May include: soft, system headers.
 #include "soft/mr_table.h"
 
+#include "base/log.h"
 #include "soft/random.h"
+#include "soft/touchable.h"
 
 #include <algorithm>
 #include <atomic>
@@ -50,9 +52,7 @@ bool MrTable::remove(std::uint32_t key) {
         }
     }
     regions_.erase(found);
-    for (RegionWatcher* watcher : watchers_) {
-        watcher->region_gone();
-    }
+    watchers_.each([](RegionWatcher& watcher) { watcher.region_gone(); });
     return true;
 }
 
@@ -126,7 +126,24 @@ Target MrTable::find(std::uint32_t key, std::uint64_t address, std::uint64_t len
     if (offset > region.length || length > region.length - offset) {
         return {nullptr, Refusal::out_of_range};
     }
+    if (looks_) [[unlikely]] {
+        return find_looked_at(region, key, offset, length, access);
+    }
     return {region.base + offset, Refusal::none};
+}
+
+Target MrTable::find_looked_at(const Region& region, std::uint32_t key, std::uint64_t offset,
+                               std::uint64_t length, std::uint8_t access) {
+    const Touch how = (access & kRemoteWrite) != 0 ? Touch::write : Touch::read;
+    std::byte* const at = region.base + offset;
+    const Untouchable bad = find_untouchable(reinterpret_cast<std::uintptr_t>(at), length, how);
+    if (!bad) {
+        return {at, Refusal::none};
+    }
+    DAT_WARN(mr, "a peer uses %llu bytes at %p of the region 0x%x: %s",
+             static_cast<unsigned long long>(length), static_cast<void*>(at), key,
+             explain(bad, how).text.data());
+    return {nullptr, Refusal::out_of_range};
 }
 
 bool MrTable::count(std::uint32_t key, core::Counter* reads, core::Counter* writes) {

@@ -2,10 +2,11 @@
 //
 // Registered memory of a domain: the only memory that a peer can touch. One
 // 32-bit key space for every link. The domain's gate guards it.
-// May include: core.
+// May include: core, base.
 #ifndef DAT_SOFT_MR_TABLE_H
 #define DAT_SOFT_MR_TABLE_H
 
+#include "base/list.h"
 #include "core/completion.h"
 
 #include <cstddef>
@@ -69,7 +70,7 @@ struct Target {
 };
 
 // Who has to know that a region, or window, has gone.
-class RegionWatcher {
+class RegionWatcher : public base::Hook<RegionWatcher> {
   public:
     virtual void region_gone() = 0;
 
@@ -125,10 +126,14 @@ class MrTable {
 
     std::size_t size() const { return regions_.size(); }
 
+    // From here on find() asks the kernel whether the memory is there still, and refuses it
+    // otherwise (Refusal::out_of_range): FI_DAT_CHECK_BUFFERS.
+    void look_first() { looks_ = true; }
+
     // From here on it is told of each remove() before that returns.
-    void watch(RegionWatcher& watcher) { watchers_.push_back(&watcher); }
+    void watch(RegionWatcher& watcher) { watchers_.push(watcher); }
     void keep_windows(WindowKeeper& keeper) { keeper_ = &keeper; }
-    void unwatch(RegionWatcher& watcher) { std::erase(watchers_, &watcher); }
+    void unwatch(RegionWatcher& watcher) { watchers_.remove(watcher); }
 
     // Binds counters to a region; nullptr leaves that as it is. False: no such key.
     bool count(std::uint32_t key, core::Counter* reads, core::Counter* writes);
@@ -138,9 +143,13 @@ class MrTable {
     void count_write(std::uint32_t key) const;
 
   private:
+    static Target find_looked_at(const Region& region, std::uint32_t key, std::uint64_t offset,
+                                 std::uint64_t length, std::uint8_t access);
+
+    bool looks_ = false;
     bool counts_ = false; // count() was called
     std::unordered_map<std::uint32_t, Region> regions_;
-    std::vector<RegionWatcher*> watchers_;
+    base::List<RegionWatcher, RegionWatcher> watchers_;
     WindowKeeper* keeper_ = nullptr;
 };
 

@@ -5,7 +5,9 @@
 #ifndef DAT_SOFT_OWN_THREAD_H
 #define DAT_SOFT_OWN_THREAD_H
 
+#include <cerrno>
 #include <csignal>
+#include <new>
 #include <pthread.h>
 #include <system_error>
 #include <thread>
@@ -22,6 +24,8 @@ template <class Run> int start_thread(std::thread& thread, Run&& run) {
     int error = 0;
     try {
         thread = std::thread(std::forward<Run>(run));
+    } catch (const std::bad_alloc&) {
+        error = -ENOMEM;
     } catch (const std::system_error& failure) {
         error = -failure.code().value();
     }

@@ -41,6 +41,8 @@ template <class L, class Fill>
     } else if (verdict == core::PostVerdict::flushed) {
         std::forward<Fill>(fill)(endpoint.request(seq), seq);
         endpoint.request_flushed();
+    } else {
+        endpoint.look_for_room();
     }
     return verdict;
 }
@@ -114,6 +116,8 @@ template <class L = Link, class Fill>
     } else if (verdict == core::PostVerdict::flushed) {
         std::forward<Fill>(fill)(endpoint.receive(seq), seq);
         endpoint.receive_filled(seq, verdict);
+    } else {
+        endpoint.look_for_room();
     }
     return verdict;
 }

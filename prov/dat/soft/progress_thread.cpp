@@ -3,7 +3,9 @@
 // See progress_thread.h. May include: soft, system headers.
 #include "soft/progress_thread.h"
 
+#include "base/log.h"
 #include "soft/domain.h"
+#include "soft/kernel.h"
 #include "soft/own_thread.h"
 
 #include <algorithm>
@@ -27,15 +29,16 @@ int ProgressThread::start() {
 ProgressThread::~ProgressThread() {
     if (thread_.joinable()) {
         ending_.store(true, std::memory_order_release);
-        eventfd_write(wake_fd_, 1);
+        kernel::raise(wake_fd_);
+        const kernel::NoCancel while_joining;
         thread_.join();
     }
     if (wake_fd_ >= 0) {
-        close(wake_fd_);
+        kernel::close(wake_fd_);
     }
 }
 
-void ProgressThread::yield() { eventfd_write(wake_fd_, 1); }
+void ProgressThread::yield() { kernel::raise(wake_fd_); }
 
 void ProgressThread::look_soon() {
     if (looks_seldom_.exchange(false, std::memory_order_relaxed)) {
@@ -43,12 +46,25 @@ void ProgressThread::look_soon() {
     }
 }
 
-// Within the time; kForEver: whenever it is.
+// Within the time.
 bool ProgressThread::woken(std::chrono::milliseconds wait) {
-    pollfd wake{wake_fd_, POLLIN, 0};
-    eventfd_t count = 0;
-    return poll(&wake, 1, static_cast<int>(wait.count())) > 0 &&
-           eventfd_read(wake_fd_, &count) == 0;
+    pollfd wake{wake_fd(), POLLIN, 0};
+    return poll(&wake, 1, static_cast<int>(wait.count())) > 0 && lower();
+}
+
+// Where the program has closed or replaced the descriptor, poll(2) finds it ready for ever.
+bool ProgressThread::lower() {
+    if (kernel::lower(wake_fd_)) {
+        return true;
+    }
+    if (errno != EAGAIN && errno != EINTR) {
+        wake_lost_ = true;
+        DAT_WARN(core,
+                 "descriptor %d was closed or replaced by the program, which must leave those of "
+                 "the provider alone: the progress thread is not woken any more",
+                 wake_fd_);
+    }
+    return false;
 }
 
 // A post may take longer than a tick, where the kernel does a device's work within it; who
@@ -95,7 +111,7 @@ void ProgressThread::stay_away(std::chrono::milliseconds tick) {
 void ProgressThread::sleep_as_long() {
     domain_.dormant_.store(true, std::memory_order_seq_cst);
     if (domain_.is_slept_on()) {
-        woken(kForEver);
+        woken(kLong);
     }
     domain_.dormant_.store(false, std::memory_order_seq_cst);
 }
@@ -122,12 +138,19 @@ void ProgressThread::watch() {
         if (application_is_there()) {
             return;
         }
-        std::array<pollfd, 2> fds{{{domain_.wait_fd(), POLLIN, 0}, {wake_fd_, POLLIN, 0}}};
-        if (poll(fds.data(), fds.size(), -1) < 0 && errno != EINTR) {
+        const int domain_fd = domain_.reactor_.is_lost() ? -1 : domain_.wait_fd();
+        std::array<pollfd, 2> fds{{{domain_fd, POLLIN, 0}, {wake_fd(), POLLIN, 0}}};
+        const int ready = poll(fds.data(), fds.size(), static_cast<int>(kLong.count()));
+        if (ready < 0 && errno != EINTR) {
             return;
         }
-        if (fds[1].revents != 0 || application_is_there()) {
+        if (fds[1].revents != 0 || ending_.load(std::memory_order_acquire) ||
+            application_is_there()) {
             return;
+        }
+        if (ready == 0) {
+            domain_.look_at_timers_as_outsider();
+            continue;
         }
         if (!in_charge && (woken(kGrace) || application_is_there())) {
             return;

@@ -41,7 +41,9 @@ class ProgressThread {
     // How long a thread of the application that was woken by the same descriptor is given to
     // come first.
     static constexpr std::chrono::milliseconds kGrace{1};
-    static constexpr std::chrono::milliseconds kForEver{-1};
+    // The longest sleep: within it the thread finds out that the program has closed what it is
+    // woken by.
+    static constexpr std::chrono::milliseconds kLong{5000};
     // So long the application did nothing but sleep: it may go on for hours.
     static constexpr std::chrono::milliseconds kLongSleep{64};
 
@@ -49,13 +51,16 @@ class ProgressThread {
     std::chrono::milliseconds next_tick(std::chrono::milliseconds tick) const;
     bool application_is_there() const;
     bool woken(std::chrono::milliseconds wait);
+    bool lower();
+    int wake_fd() const { return wake_lost_ ? -1 : wake_fd_; }
     void stay_away(std::chrono::milliseconds tick);
     void sleep_as_long();
     void take_over();
     void watch();
 
     Domain& domain_;
-    int wake_fd_ = -1; // an eventfd, readable when the thread has to end or may leave
+    int wake_fd_ = -1;       // an eventfd, readable when the thread has to end or may leave
+    bool wake_lost_ = false; // it is none of ours any more; the thread's alone
     std::atomic<bool> ending_{false};
     std::uint64_t seen_ = 0;
     std::atomic<bool> looks_seldom_{false};

@@ -3,12 +3,15 @@
 // See random.h. May include: soft, system headers.
 #include "soft/random.h"
 
+#include "soft/kernel.h"
+
 #include <random>
 #include <sys/random.h>
 
 namespace dat::soft {
 
 std::uint64_t random_bits() {
+    const kernel::NoCancel within;
     std::uint64_t bits = 0;
     if (getrandom(&bits, sizeof bits, 0) != static_cast<ssize_t>(sizeof bits)) {
         std::random_device device; // a kernel without getrandom(2)

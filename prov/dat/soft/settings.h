@@ -16,13 +16,21 @@ enum class Crc : std::uint8_t {
     off, // not asked for; still granted to a peer that asks
 };
 
+enum class ShmPeers : std::uint8_t {
+    user, // of the same effective user
+    any,  // whoever reaches the local socket and is expected there
+};
+
 struct Settings {
     Crc crc = Crc::automatic;
-    bool shm = true;                          // between peers of one host, shared memory
-    std::size_t unexpected_bytes = 64 * 1024; // U-9: staged for a connection without a receive
-    std::chrono::seconds rnr_limit{10};       // U-9
-    std::chrono::seconds handshake_limit{10}; // U-65
-    std::chrono::seconds keepalive{20};       // a peer silent for so long is dead; 0: never
+    bool check_buffers = false;                 // memory is looked at before it is used
+    bool shm = true;                            // between peers of one host, shared memory
+    ShmPeers shm_peers = ShmPeers::user;        // and of whom
+    std::size_t unexpected_bytes = 64 * 1024;   // U-9: staged for a connection without a receive
+    std::chrono::seconds rnr_limit{10};         // U-9
+    std::chrono::milliseconds end_grace{10000}; // U-67
+    std::chrono::seconds handshake_limit{10};   // U-65
+    std::chrono::seconds keepalive{20};         // a peer silent for so long is dead; 0: never
 };
 
 } // namespace dat::soft

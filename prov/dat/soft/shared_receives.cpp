@@ -8,11 +8,13 @@ namespace dat::soft {
 // An endpoint that still has too little puts itself back at the end, so that each
 // gets its turn.
 void SharedReceives::feed() {
-    for (std::size_t turns = starved_.size(); turns > 0 && !starved_.empty() && !empty(); --turns) {
-        Endpoint& endpoint = *starved_.front();
-        starved_.erase(starved_.begin());
-        endpoint.receives_shared();
+    base::List<Endpoint, Starved> due;
+    due.take(starved_);
+    while (!due.empty() && !empty()) {
+        due.pop().receives_shared();
     }
+    due.take(starved_);
+    starved_.take(due);
 }
 
 bool SharedReceives::cancel(const void* context) {

@@ -7,13 +7,13 @@
 #ifndef DAT_SOFT_SHARED_RECEIVES_H
 #define DAT_SOFT_SHARED_RECEIVES_H
 
+#include "base/list.h"
 #include "soft/endpoint.h"
 
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 namespace dat::soft {
 
@@ -108,8 +108,8 @@ class SharedReceives {
     bool cancel(const void* context);
 
     // The endpoint has messages that wait for a receive; once each.
-    void starve(Endpoint& endpoint) { starved_.push_back(&endpoint); }
-    void forget(Endpoint& endpoint) { std::erase(starved_, &endpoint); }
+    void starve(Endpoint& endpoint) { starved_.push(endpoint); }
+    void forget(Endpoint& endpoint) { starved_.remove(endpoint); }
 
   private:
     Iov* aside(std::uint64_t at) { return segments_.get() + (at & mask_) * kMaxIov; }
@@ -131,7 +131,7 @@ class SharedReceives {
     ReceivingDevice* device_ = nullptr;
     std::uint32_t low_ = 0; // not 0: fewer are to be told of
     SharedReceivesOwner* owner_ = nullptr;
-    std::vector<Endpoint*> starved_; // the longest waiting first
+    base::List<Endpoint, Starved> starved_; // the longest waiting first
 };
 
 } // namespace dat::soft

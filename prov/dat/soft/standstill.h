@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// For how long a connection has stood still: the limit of U-9 and U-42 runs while
-// nothing moves. May include: soft.
+// For how long a connection has stood still: the limits of U-9, U-42 and U-67 run while
+// nothing moves. May include: soft, base.
 #ifndef DAT_SOFT_STANDSTILL_H
 #define DAT_SOFT_STANDSTILL_H
 
+#include "base/log.h"
 #include "soft/reactor.h"
+#include "soft/settings.h"
 
 #include <algorithm>
 #include <chrono>
@@ -40,6 +42,16 @@ class Standstill {
     Clock::time_point since_{};
     std::uint64_t moved_ = 0;
 };
+
+// Of a connection that ends. `dropping`: its peer has ended, and messages of its wait for receives:
+// behind the limit they are dropped, and the end is the peer's (U-67). Else it is broken (U-9).
+inline std::chrono::milliseconds end_limit(const Settings& settings, bool dropping) {
+    return dropping ? settings.end_grace : settings.rnr_limit;
+}
+inline void say_dropped() {
+    DAT_INFO(ep_data, "a peer has ended, and messages of its for which no receive was posted are "
+                      "dropped (FI_DAT_END_GRACE)");
+}
 
 } // namespace dat::soft
 

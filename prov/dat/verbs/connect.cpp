@@ -4,8 +4,10 @@
 // system headers.
 #include "verbs/connect.h"
 
+#include "base/attempt.h"
 #include "base/log.h"
 #include "soft/domain.h"
+#include "soft/kernel.h"
 #include "verbs/channel.h"
 #include "verbs/connect_call.h"
 #include "verbs/link.h"
@@ -55,7 +57,7 @@ class Handshake final : public soft::Handshake,
             link_->part(Parting::abandon);
             domain_.soft().retire(std::move(link_));
         } else if (id_) {
-            rdma_destroy_id(id_);
+            kernel::uncancelled(rdma_destroy_id, id_);
         }
         id_ = nullptr;
         over_ = true;
@@ -108,7 +110,11 @@ class Handshake final : public soft::Handshake,
 };
 
 int Handshake::open_link() {
-    auto link = std::make_unique<Link>(domain_, endpoint_, id_, passive_);
+    std::unique_ptr<Link> link;
+    if (!base::attempt([&] { link = std::make_unique<Link>(domain_, endpoint_, id_, passive_); })) {
+        DAT_WARN(ep_ctrl, "a connection fails as it begins: out of memory");
+        return -ENOMEM;
+    }
     const int rc = link->open();
     link_ = std::move(link); // its id, from here on
     if (rc == 0) {
@@ -139,8 +145,8 @@ rdma_conn_param Handshake::parameters(std::size_t frame) {
 
 // `source`: nullptr: the id is bound.
 void Handshake::resolve(const sockaddr* source, const SocketAddress& destination) {
-    if (rdma_resolve_addr(id_, const_cast<sockaddr*>(source),
-                          const_cast<sockaddr*>(destination.get()), kResolveMs) != 0) {
+    if (kernel::uncancelled(rdma_resolve_addr, id_, const_cast<sockaddr*>(source),
+                            const_cast<sockaddr*>(destination.get()), kResolveMs) != 0) {
         DAT_INFO(ep_ctrl, "%s: rdma_resolve_addr(): %s", destination.text().c_str(),
                  std::strerror(errno));
         fail_later(Stimulus::unreachable, Reason::unreachable);
@@ -167,7 +173,7 @@ void Handshake::request() {
         }
         return;
     }
-    if (rdma_connect(id_, &param) != 0) {
+    if (kernel::uncancelled(rdma_connect, id_, &param) != 0) {
         connect_failed(errno);
     }
 }
@@ -192,7 +198,7 @@ void Handshake::accept(bool gone, std::uint8_t reads) {
     }
     rdma_conn_param param = parameters(kReplyFrame);
     const NoSigpipe guard(domain_.device().siw);
-    if (!link_->become_ready(&param) || rdma_accept(id_, &param) != 0) {
+    if (!link_->become_ready(&param) || kernel::uncancelled(rdma_accept, id_, &param) != 0) {
         DAT_INFO(ep_ctrl, "rdma_accept(): %s", std::strerror(errno));
         return fail_later(Stimulus::handshake_failed, Reason::peer_closed);
     }
@@ -203,7 +209,7 @@ void Handshake::accept(bool gone, std::uint8_t reads) {
 
 // The peer has accepted; over iWARP the kernel sees to the rest by itself.
 void Handshake::answered(const CmEvent& event) {
-    if (!link_->become_ready(nullptr) || rdma_establish(id_) != 0) {
+    if (!link_->become_ready(nullptr) || kernel::uncancelled(rdma_establish, id_) != 0) {
         DAT_INFO(ep_ctrl, "rdma_establish(): %s", std::strerror(errno));
         return fail(Stimulus::refused, Reason::peer_closed);
     }
@@ -258,7 +264,7 @@ void Handshake::happened(const CmEvent& event) {
              rdma_event_str(static_cast<rdma_cm_event_type>(event.type)), event.status);
     switch (event.type) {
     case RDMA_CM_EVENT_ADDR_RESOLVED:
-        if (rdma_resolve_route(id_, kResolveMs) != 0) {
+        if (kernel::uncancelled(rdma_resolve_route, id_, kResolveMs) != 0) {
             fail(Stimulus::unreachable, Reason::unreachable);
         }
         return;
@@ -284,6 +290,18 @@ void Handshake::happened(const CmEvent& event) {
     }
 }
 
+// False: there is no memory for it, and the id has gone.
+bool make_handshake(std::unique_ptr<Handshake>& made, Domain& domain, soft::Endpoint& endpoint,
+                    rdma_cm_id* id, bool passive, std::span<const std::byte> data) {
+    if (base::attempt(
+            [&] { made = std::make_unique<Handshake>(domain, endpoint, id, passive, data); })) {
+        return true;
+    }
+    DAT_WARN(ep_ctrl, "a connection fails as it begins: out of memory");
+    rdma_destroy_id(id);
+    return false;
+}
+
 } // namespace
 
 int connect(Domain& domain, soft::Endpoint& endpoint, const SocketAddress& destination,
@@ -293,20 +311,27 @@ int connect(Domain& domain, soft::Endpoint& endpoint, const SocketAddress& desti
         return -EISCONN;
     }
     rdma_cm_id* id = nullptr;
-    if (rdma_create_id(domain.manager(), &id, nullptr, RDMA_PS_TCP) != 0) {
+    if (kernel::uncancelled(rdma_create_id, domain.manager(), &id, nullptr, RDMA_PS_TCP) != 0) {
         return -errno;
     }
     // Else resolving the address does it as well.
-    if (source.port() != 0 && rdma_bind_addr(id, const_cast<sockaddr*>(source.get())) != 0) {
+    if (source.port() != 0 &&
+        kernel::uncancelled(rdma_bind_addr, id, const_cast<sockaddr*>(source.get())) != 0) {
         const int error = errno;
-        rdma_destroy_id(id);
+        kernel::uncancelled(rdma_destroy_id, id);
         return -error;
     }
-    if (!endpoint.begin_connect(timeout)) {
-        rdma_destroy_id(id);
-        return -EISCONN;
+    int error = domain.soft().start_progress();
+    error = error == 0 && !endpoint.begin_connect(timeout) ? -EISCONN : error;
+    if (error != 0) {
+        kernel::uncancelled(rdma_destroy_id, id);
+        return error;
     }
-    auto handshake = std::make_unique<Handshake>(domain, endpoint, id, false, private_data);
+    std::unique_ptr<Handshake> handshake;
+    if (!make_handshake(handshake, domain, endpoint, id, false, private_data)) {
+        endpoint.failed(endpoint.attempt(), Stimulus::refused, Reason::resources);
+        return 0;
+    }
     Handshake& begun = *handshake;
     endpoint.run(std::move(handshake));
     begun.resolve(source.port() == 0 ? source.get() : nullptr, destination);
@@ -321,15 +346,22 @@ int accept(Domain& domain, soft::Endpoint& endpoint, ConnRequest& request,
     if (request.id_->verbs != domain.context()) {
         return -ENODEV;
     }
+    if (const int error = domain.soft().start_progress(); error != 0) {
+        return error;
+    }
     if (!endpoint.begin_accept()) {
         return -EISCONN;
     }
     request.core_.settle(core::ConnRequest::Fate::accepted);
     rdma_cm_id* const id = std::exchange(request.id_, nullptr);
     // Waits for whoever is about to tell `pending_`.
-    const bool moved = rdma_migrate_id(id, domain.manager()) == 0;
+    const bool moved = kernel::uncancelled(rdma_migrate_id, id, domain.manager()) == 0;
     const bool gone = !moved || request.pending_->gone;
-    auto handshake = std::make_unique<Handshake>(domain, endpoint, id, true, private_data);
+    std::unique_ptr<Handshake> handshake;
+    if (!make_handshake(handshake, domain, endpoint, id, true, private_data)) {
+        endpoint.failed(endpoint.attempt(), Stimulus::handshake_failed, Reason::resources);
+        return 0;
+    }
     Handshake& begun = *handshake;
     endpoint.run(std::move(handshake));
     begun.accept(gone, request.reads_);

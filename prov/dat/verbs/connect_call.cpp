@@ -3,6 +3,7 @@
 // See connect_call.h. May include: verbs, soft, system headers.
 #include "verbs/connect_call.h"
 
+#include "soft/kernel.h"
 #include "soft/own_thread.h"
 
 #include <cerrno>
@@ -18,7 +19,7 @@ int ConnectCall::start() {
         return -errno;
     }
     if (const int rc = reactor_.add(fd, EPOLLIN, *this)) {
-        close(fd);
+        kernel::close(fd);
         return rc;
     }
     failed_fd_ = fd;
@@ -33,7 +34,7 @@ void ConnectCall::run() {
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
     if (error != 0) {
         error_ = error;
-        eventfd_write(failed_fd_, 1);
+        kernel::raise(failed_fd_);
     }
 }
 
@@ -55,7 +56,7 @@ ConnectCall::~ConnectCall() {
     }
     if (failed_fd_ >= 0) {
         reactor_.remove(failed_fd_, *this);
-        close(failed_fd_);
+        kernel::close(failed_fd_);
     }
 }
 

@@ -4,6 +4,7 @@
 #include "verbs/device.h"
 
 #include "base/log.h"
+#include "soft/kernel.h"
 #include "verbs/trailer.h"
 
 #include <algorithm>
@@ -72,6 +73,8 @@ bool is_the_parents() {
     return true;
 }
 
+constexpr std::uint32_t kRxeVendor = 0xffffff; // what Linux's rxe calls its vendor
+
 } // namespace
 
 std::size_t Device::request_data() const { return iwarp ? kIwarpData : kRequestFrame - kTrailer; }
@@ -90,6 +93,7 @@ void describe(ibv_context* context, std::uint8_t port, Device& device) {
     device.name = std::string(ibv_get_device_name(context->device)) + "/" + std::to_string(port);
     device.iwarp = context->device->transport_type == IBV_TRANSPORT_IWARP;
     device.siw = device.iwarp && attr.vendor_id == kSiwVendor;
+    device.rxe = !device.iwarp && attr.vendor_id == kRxeVendor;
     device.atomics = !device.iwarp && attr.atomic_cap != IBV_ATOMIC_NONE;
     device.immediate = !device.iwarp;
     constexpr unsigned kWindows = IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B;
@@ -110,6 +114,7 @@ void describe(ibv_context* context, std::uint8_t port, Device& device) {
 }
 
 std::optional<Device> device_at(const SocketAddress& address) {
+    const kernel::NoCancel within;
     int error = 0;
     if (address.loopback() || first_device().empty() || !may_open(kManager, error) ||
         is_the_parents()) {
@@ -132,10 +137,14 @@ std::optional<Device> device_at(const SocketAddress& address) {
     return device;
 }
 
-bool host_has_devices() { return !first_device().empty(); }
+bool host_has_devices() {
+    const kernel::NoCancel within;
+    return !first_device().empty();
+}
 
 void log_unusable() {
     static std::atomic<bool> told{false};
+    const kernel::NoCancel within;
     const std::string first = first_device();
     if (first.empty()) {
         return;

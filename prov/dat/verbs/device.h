@@ -31,6 +31,7 @@ struct Device {
     std::string name; // "mlx5_0/1": of the device, and its port; no interface is called so
     bool iwarp = false;
     bool siw = false;         // Linux's: tells a reject as ECONNRESET, and takes no fence on a read
+    bool rxe = false;         // Linux's: a post is a write(2)
     bool atomics = false;     // on 8 bytes (fetch-add, compare-swap)
     bool immediate = false;   // remote CQ data
     bool windows = false;     // of type 2, bound by requests

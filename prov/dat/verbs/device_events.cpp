@@ -4,6 +4,7 @@
 #include "verbs/device_events.h"
 
 #include "soft/domain.h"
+#include "soft/kernel.h"
 #include "verbs/domain.h"
 
 #include <cerrno>
@@ -15,13 +16,13 @@ namespace dat::verbs {
 
 DeviceEvents::~DeviceEvents() {
     if (context_) {
-        ibv_close_device(context_);
+        kernel::uncancelled(ibv_close_device, context_);
     }
 }
 
 int DeviceEvents::open(const ibv_context* other, std::uint8_t port) {
     port_ = port;
-    context_ = ibv_open_device(other->device);
+    context_ = kernel::uncancelled(ibv_open_device, other->device);
     if (!context_) {
         return log_failure("fi_domain(): ibv_open_device()", errno);
     }
@@ -33,7 +34,7 @@ int DeviceEvents::open(const ibv_context* other, std::uint8_t port) {
 
 void DeviceEvents::ready(std::uint32_t) {
     ibv_async_event event{};
-    while (ibv_get_async_event(context_, &event) == 0) {
+    while (kernel::uncancelled(ibv_get_async_event, context_, &event) == 0) {
         const ibv_event_type type = event.event_type;
         const int port = event.element.port_num;
         ibv_ack_async_event(&event);

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "soft/domain.h"
+#include "soft/kernel.h"
 #include "verbs/link.h"
 
 #include <algorithm>
@@ -37,38 +38,39 @@ CmEvent copy_of(const rdma_cm_event& event) {
 
 bool next_event(rdma_event_channel* channel, CmEvent& event, rdma_cm_id*& id) {
     rdma_cm_event* raw = nullptr;
-    if (rdma_get_cm_event(channel, &raw) != 0) {
+    if (kernel::uncancelled(rdma_get_cm_event, channel, &raw) != 0) {
         return false;
     }
     id = raw->id;
     event = copy_of(*raw);
-    rdma_ack_cm_event(raw);
+    kernel::uncancelled(rdma_ack_cm_event, raw);
     return true;
 }
 
 Domain::~Domain() {
     for (const auto& [zone, pd] : pds_) {
-        ibv_dealloc_pd(pd);
+        kernel::uncancelled(ibv_dealloc_pd, pd);
     }
     if (completions_) {
-        ibv_destroy_comp_channel(completions_);
+        kernel::uncancelled(ibv_destroy_comp_channel, completions_);
     }
     if (anchor_) {
-        rdma_destroy_id(anchor_);
+        kernel::uncancelled(rdma_destroy_id, anchor_);
     }
     if (manager_) {
-        rdma_destroy_event_channel(manager_);
+        kernel::uncancelled(rdma_destroy_event_channel, manager_);
     }
 }
 
 int Domain::open(const SocketAddress& address) {
-    manager_ = rdma_create_event_channel();
-    if (!manager_ || rdma_create_id(manager_, &anchor_, nullptr, RDMA_PS_TCP) != 0) {
+    manager_ = kernel::uncancelled(rdma_create_event_channel);
+    if (!manager_ ||
+        kernel::uncancelled(rdma_create_id, manager_, &anchor_, nullptr, RDMA_PS_TCP) != 0) {
         return log_failure("fi_domain(): rdma_create_id()", errno);
     }
     SocketAddress any_port = address;
     any_port.set_port(0);
-    if (rdma_bind_addr(anchor_, const_cast<sockaddr*>(any_port.get())) != 0) {
+    if (kernel::uncancelled(rdma_bind_addr, anchor_, const_cast<sockaddr*>(any_port.get())) != 0) {
         return log_failure("fi_domain(): rdma_bind_addr() to the address in info->src_addr", errno);
     }
     if (!anchor_->verbs) {
@@ -77,7 +79,7 @@ int Domain::open(const SocketAddress& address) {
     context_ = anchor_->verbs;
     soft_.regions().keep_windows(windows_);
     describe(context_, anchor_->port_num, device_);
-    completions_ = ibv_create_comp_channel(context_);
+    completions_ = kernel::uncancelled(ibv_create_comp_channel, context_);
     if (!completions_) {
         return log_failure("fi_domain(): ibv_create_comp_channel()", errno);
     }
@@ -97,7 +99,7 @@ int Domain::open(const SocketAddress& address) {
 ibv_pd* Domain::pd(const void* zone) {
     ibv_pd*& pd = pds_[zone];
     if (!pd) {
-        pd = ibv_alloc_pd(context_);
+        pd = kernel::uncancelled(ibv_alloc_pd, context_);
         if (!pd) {
             pds_.erase(zone);
             return nullptr;
@@ -149,7 +151,7 @@ void Domain::ready(std::uint32_t) {
     ibv_cq* cq = nullptr;
     void* link = nullptr;
     std::size_t left = std::max<std::size_t>(links_.size(), 1);
-    while (left-- > 0 && ibv_get_cq_event(completions_, &cq, &link) == 0) {
+    while (left-- > 0 && kernel::uncancelled(ibv_get_cq_event, completions_, &cq, &link) == 0) {
         ibv_ack_cq_events(cq, 1);
         static_cast<Link*>(link)->called();
     }

@@ -2,8 +2,10 @@
 //
 // How the link ends: failed work requests, events of the connection manager, and letting
 // go of the queue pair. See link.h. May include: verbs, soft, core, base, system headers.
+#include "base/attempt.h"
 #include "base/log.h"
 #include "soft/domain.h"
+#include "soft/kernel.h"
 #include "verbs/link.h"
 #include "verbs/link_parts.h"
 #include "verbs/queues.h"
@@ -12,6 +14,7 @@
 #include "verbs/unanswered.h"
 
 #include <cerrno>
+#include <poll.h>
 #include <rdma/rdma_cma.h>
 #include <utility>
 
@@ -28,6 +31,8 @@ namespace {
 constexpr std::chrono::milliseconds kGrace{1000};
 // How long it is left to finish a disconnect.
 constexpr std::chrono::seconds kGoodbye{3};
+// How long the end waits for what is owed.
+constexpr std::chrono::seconds kOwed{1};
 
 // An id whose disconnect is on its way.
 class Goodbye final : public soft::Lingerer, public CmSink, private soft::Timer {
@@ -38,7 +43,7 @@ class Goodbye final : public soft::Lingerer, public CmSink, private soft::Timer 
     }
     ~Goodbye() override {
         domain_.soft().reactor().disarm(*this);
-        rdma_destroy_id(id_);
+        kernel::uncancelled(rdma_destroy_id, id_);
     }
     void happened(const CmEvent&) override { expired(); }
 
@@ -162,6 +167,7 @@ void Link::happened(const CmEvent& event) {
     if (event.type != RDMA_CM_EVENT_DISCONNECTED) {
         return;
     }
+    peer_left_ = true;
     // What an operation failed of comes before the end that follows it.
     withdraw_offer();
     while (stirs()) {
@@ -184,7 +190,8 @@ void Link::happened(const CmEvent& event) {
 bool Link::qp_failed() const {
     ibv_qp_attr attr{};
     ibv_qp_init_attr made{};
-    return !domain_.device().iwarp && ibv_query_qp(qp_, &attr, IBV_QP_STATE, &made) == 0 &&
+    return !domain_.device().iwarp &&
+           kernel::uncancelled(ibv_query_qp, qp_, &attr, IBV_QP_STATE, &made) == 0 &&
            attr.qp_state == IBV_QPS_ERR;
 }
 
@@ -218,7 +225,7 @@ void Link::check_drained() {
     post_marker();
 }
 
-void Link::post_marker() {
+bool Link::send_marker() {
     ibv_sge nothing{};
     ibv_send_wr wr{};
     ibv_send_wr* bad = nullptr;
@@ -227,7 +234,11 @@ void Link::post_marker() {
     wr.num_sge = domain_.device().iwarp ? 1 : 0;
     wr.opcode = domain_.device().iwarp ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE;
     wr.send_flags = IBV_SEND_SIGNALED;
-    marked_ = post_send_(qp_, &wr, &bad) == 0;
+    return post_send_(qp_, &wr, &bad) == 0;
+}
+
+void Link::post_marker() {
+    marked_ = send_marker();
     if (!marked_) {
         endpoint_.over(Stimulus::broken, Reason::dto_error, Parting::clean);
     }
@@ -242,7 +253,11 @@ void Link::harvest() {
     while (stirs()) {
         while (next_ != end_) {
             const ibv_wc& wc = *next_++;
-            if (wc.wr_id == kMarker || wc.wr_id == kReady) {
+            if (wc.wr_id == kMarker) {
+                harvest_marker(wc);
+                continue;
+            }
+            if (wc.wr_id == kReady) {
                 continue;
             }
             if (wc.status == IBV_WC_SUCCESS) {
@@ -262,17 +277,64 @@ void Link::harvest() {
     }
 }
 
+void Link::harvest_marker(const ibv_wc& wc) {
+    confirmed_ = wc.status == IBV_WC_SUCCESS;
+    failing_ |= !confirmed_;
+    if (confirmed_ && !given_back_) {
+        finish_below(endpoint_.core().requests().next(), Reads::answered);
+    }
+}
+
+// A queue pair that has failed sends no more, and one that has not takes messages into receives
+// that are the program's again: so what is owed is waited for here, while the peer answers.
+void Link::finish_owed() {
+    constexpr std::chrono::milliseconds kHeld{100};
+    constexpr int kSpins = 64;
+    const std::uint64_t end = endpoint_.owed_end(done_);
+    const auto begin = soft::Clock::now();
+    const bool by_answer = domain_.device().iwarp && reads_out() > 0;
+    const auto is_done = [&] { return done_ >= end && (confirmed_ || !by_answer); };
+    for (int spins = 0; !is_done(); ++spins) {
+        const auto passed = soft::Clock::now() - begin;
+        if (failing_ || given_back_ || passed > kOwed) {
+            break;
+        }
+        if (held_ && (heard() || passed > kHeld)) {
+            release();
+        }
+        marked_ = marked_ || (!held_ && send_marker());
+        harvest();
+        if (spins > kSpins) {
+            const kernel::NoCancel asleep;
+            ::poll(nullptr, 0, 1);
+        }
+    }
+    if (done_ < end) {
+        DAT_WARN(ep_data,
+                 "a connection is closed although its peer's device has not taken %llu requests "
+                 "that were posted without a completion",
+                 static_cast<unsigned long long>(end - done_));
+    }
+}
+
 void Link::leave_unanswered() {
-    auto left =
-        std::make_unique<Unanswered>(domain_, std::move(queues_), std::exchange(id_, nullptr));
+    std::unique_ptr<Unanswered> left;
+    if (!base::attempt(
+            [&] { left = std::make_unique<Unanswered>(domain_, std::move(queues_), id_); })) {
+        return;
+    }
+    id_ = nullptr;
     if (left->start()) {
         domain_.soft().linger(std::move(left));
     }
 }
 
 void Link::part(Parting how) {
-    over_ = true;
     withdraw_offer();
+    if (how == Parting::clean && started_ && !peer_left_ && endpoint_.owed_end(done_) != done_) {
+        finish_owed();
+    }
+    over_ = true;
     domain_.remove(*this);
     domain_.soft().handshakes().disarm(*this);
     domain_.soft().handshakes().disarm(opening_);
@@ -282,11 +344,11 @@ void Link::part(Parting how) {
         ibv_qp_attr failed{};
         failed.qp_state = IBV_QPS_ERR;
         if (!iwarp) {
-            ibv_modify_qp(qp_, &failed, IBV_QP_STATE);
+            kernel::uncancelled(ibv_modify_qp, qp_, &failed, IBV_QP_STATE);
         }
-        const bool told = how == Parting::clean && started_ && rdma_disconnect(id_) == 0;
+        const bool told = how != Parting::abandon && started_ && rdma_disconnect(id_) == 0;
         if (iwarp && !told) { // else it would send no more
-            ibv_modify_qp(qp_, &failed, IBV_QP_STATE);
+            kernel::uncancelled(ibv_modify_qp, qp_, &failed, IBV_QP_STATE);
         }
         harvest();
         domain_.windows().link_ends(this, domain_.soft().regions());
@@ -299,14 +361,17 @@ void Link::part(Parting how) {
         qp_ = nullptr;
         cq_ = nullptr;
         if (told && !iwarp) {
-            domain_.soft().linger(std::make_unique<Goodbye>(domain_, id_));
-            id_ = nullptr;
+            std::unique_ptr<Goodbye> goodbye; // without memory for one the id goes at once
+            if (base::attempt([&] { goodbye = std::make_unique<Goodbye>(domain_, id_); })) {
+                domain_.soft().linger(std::move(goodbye));
+                id_ = nullptr;
+            }
         }
     }
     loans_.end_all();
     shared_.reset(); // the last one: what nobody has taken goes back
     if (id_) {
-        rdma_destroy_id(id_);
+        kernel::uncancelled(rdma_destroy_id, id_);
         id_ = nullptr;
     }
 }

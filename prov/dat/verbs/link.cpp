@@ -4,8 +4,10 @@
 // May include: verbs, soft, core, base, system headers.
 #include "verbs/link.h"
 
+#include "base/assert.h"
 #include "base/log.h"
 #include "soft/domain.h"
+#include "soft/kernel.h"
 #include "verbs/link_parts.h"
 #include "verbs/queues.h"
 #include "verbs/shared_queue.h"
@@ -14,7 +16,6 @@
 #include <algorithm>
 #include <arpa/inet.h>
 #include <bit>
-#include <cassert>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -34,12 +35,16 @@ Link::Link(Domain& domain, soft::Endpoint& endpoint, rdma_cm_id* id, bool passiv
       done_(endpoint.core().requests().next()),
       signal_mask_(std::bit_floor(std::max(endpoint.limits().requests / 4, 1U)) - 1),
       loans_(domain), batch_(std::make_unique<Batch>()), prepared_(std::make_unique<Ready>()) {
+    domain_.soft().expect_memory_link();
     prepared_->send.sg_list = &prepared_->from;
     prepared_->receive.sg_list = &prepared_->into;
     prepared_->send.num_sge = prepared_->receive.num_sge = 1;
 }
 
-Link::~Link() { assert(over_ && !queues_ && !armed() && !opening_.armed()); }
+Link::~Link() {
+    DAT_ASSERT(over_ && !queues_ && !armed() && !opening_.armed());
+    domain_.soft().forget_memory_link();
+}
 
 int Link::open() {
     pd_ = domain_.pd(endpoint_.zone());
@@ -66,7 +71,9 @@ int Link::open() {
     cq_ = queues_->cq();
     cq_->cq_context = this;
     inline_size_ = queues_->inline_size();
-    post_send_ = domain_.device().siw ? post_to_siw : qp_->context->ops.post_send;
+    post_send_ = domain_.device().siw   ? post_to_siw
+                 : domain_.device().rxe ? post_uncancelled
+                                        : qp_->context->ops.post_send;
     if (domain_.device().iwarp) {
         id_->qp = qp_;
     }
@@ -380,7 +387,7 @@ void Link::await_first() { ask_to_be_called(); }
 // called there is nothing to ask for.
 void Link::ask_to_be_called() {
     if (!std::exchange(will_be_called_, true)) {
-        ibv_req_notify_cq(cq_, 0);
+        kernel::uncancelled(ibv_req_notify_cq, cq_, 0);
     }
 }
 
@@ -390,7 +397,8 @@ void Link::called() {
         return;
     }
     if (!started_) {
-        rdma_notify(id_, IBV_EVENT_COMM_EST); // refused if the connection is there by now
+        kernel::uncancelled(rdma_notify, id_,
+                            IBV_EVENT_COMM_EST); // refused if the connection is there by now
     } else if (asleep_) {
         rouse();
         domain_.soft().wake(*this);

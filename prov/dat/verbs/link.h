@@ -156,7 +156,10 @@ class Link final : public soft::MemoryLink, public CmSink, private soft::Timer {
     }
     void watch_drain();
     void check_drained();
+    bool send_marker();
     void post_marker();
+    void harvest_marker(const ibv_wc& wc);
+    void finish_owed();
     void post_bind(std::uint64_t seq);
     void finish_bind(std::uint64_t seq);
     // Of a request that is_plain(), and of a receive of one segment. Not 0: its memory is not
@@ -211,6 +214,7 @@ class Link final : public soft::MemoryLink, public CmSink, private soft::Timer {
     bool will_be_called_ = false; // by the next completion
     bool started_ = false;
     bool over_ = false;
+    bool peer_left_ = false;
     bool draining_ = false;
     bool marked_ = false;     // a marker is on its way
     bool confirmed_ = false;  // and has come back, behind everything

@@ -2,6 +2,7 @@
 //
 // Listener and connection requests. See connect.h. May include: verbs, base, system headers.
 #include "base/log.h"
+#include "soft/kernel.h"
 #include "verbs/channel.h"
 #include "verbs/connect.h"
 #include "verbs/sigpipe.h"
@@ -25,7 +26,7 @@ void reject_with(rdma_cm_id* id, const Device& device, std::span<const std::byte
     std::array<std::byte, kRejectFrame> frame;
     if (device.iwarp) {
         const NoSigpipe guard(device.siw);
-        rdma_reject(id, data.data(), static_cast<std::uint8_t>(data.size()));
+        kernel::uncancelled(rdma_reject, id, data.data(), static_cast<std::uint8_t>(data.size()));
         return;
     }
     if (refusal) {
@@ -33,7 +34,7 @@ void reject_with(rdma_cm_id* id, const Device& device, std::span<const std::byte
     } else {
         pad(data, frame);
     }
-    rdma_reject(id, frame.data(), static_cast<std::uint8_t>(frame.size()));
+    kernel::uncancelled(rdma_reject, id, frame.data(), static_cast<std::uint8_t>(frame.size()));
 }
 
 } // namespace
@@ -57,7 +58,7 @@ void ConnRequest::refuse() {
             reject_with(id_, device_, {}, true);
         }
         const NoSigpipe guard(device_.siw);
-        rdma_destroy_id(id_);
+        kernel::uncancelled(rdma_destroy_id, id_);
         id_ = nullptr;
     }
 }
@@ -67,7 +68,7 @@ bool ConnRequest::reject(std::span<const std::byte> private_data) {
         return false;
     }
     reject_with(id_, device_, private_data, false);
-    rdma_destroy_id(std::exchange(id_, nullptr));
+    kernel::uncancelled(rdma_destroy_id, std::exchange(id_, nullptr));
     return true;
 }
 
@@ -79,7 +80,7 @@ int Listener::bind(const SocketAddress& address) {
     const std::lock_guard lock(mutex_);
     std::shared_ptr<Channel> channel = channel_;
     if (!channel) {
-        rdma_event_channel* const raw = rdma_create_event_channel();
+        rdma_event_channel* const raw = kernel::uncancelled(rdma_create_event_channel);
         if (!raw) {
             return -errno;
         }
@@ -87,16 +88,16 @@ int Listener::bind(const SocketAddress& address) {
         fcntl(raw->fd, F_SETFL, fcntl(raw->fd, F_GETFL) | O_NONBLOCK);
     }
     rdma_cm_id* id = nullptr;
-    if (rdma_create_id(channel->get(), &id, nullptr, RDMA_PS_TCP) != 0) {
+    if (kernel::uncancelled(rdma_create_id, channel->get(), &id, nullptr, RDMA_PS_TCP) != 0) {
         return -errno;
     }
-    if (rdma_bind_addr(id, const_cast<sockaddr*>(address.get())) != 0) {
+    if (kernel::uncancelled(rdma_bind_addr, id, const_cast<sockaddr*>(address.get())) != 0) {
         const int error = errno;
-        rdma_destroy_id(id);
+        kernel::uncancelled(rdma_destroy_id, id);
         return -error;
     }
     if (id_) {
-        rdma_destroy_id(id_);
+        kernel::uncancelled(rdma_destroy_id, id_);
     }
     if (id->verbs) {
         describe(id->verbs, id->port_num, device_);
@@ -113,13 +114,13 @@ int Listener::listen(int backlog) {
     if (!id_) { // the device has been removed
         return -ENODEV;
     }
-    return rdma_listen(id_, backlog) == 0 ? 0 : -errno;
+    return kernel::uncancelled(rdma_listen, id_, backlog) == 0 ? 0 : -errno;
 }
 
 void Listener::stop() {
     const std::lock_guard lock(mutex_);
     if (id_) {
-        rdma_destroy_id(id_);
+        kernel::uncancelled(rdma_destroy_id, id_);
         id_ = nullptr;
     }
 }
@@ -129,14 +130,14 @@ void Listener::progress() {
     while (channel_) {
         // Acknowledged when it has been dealt with: whoever takes the id away waits for that.
         rdma_cm_event* event = nullptr;
-        if (rdma_get_cm_event(channel_->get(), &event) != 0) {
+        if (kernel::uncancelled(rdma_get_cm_event, channel_->get(), &event) != 0) {
             return;
         }
         rdma_cm_id* const id = event->id;
         if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
             const CmEvent copy = copy_of(*event);
             id->context = nullptr; // the listener's until now
-            rdma_ack_cm_event(event);
+            kernel::uncancelled(rdma_ack_cm_event, event);
             arrived(id, copy);
             continue;
         }
@@ -144,11 +145,11 @@ void Listener::progress() {
             static_cast<ConnRequest::Pending*>(id->context)->gone = true;
         }
         const bool removed = id == id_ && event->event == RDMA_CM_EVENT_DEVICE_REMOVAL;
-        rdma_ack_cm_event(event);
+        kernel::uncancelled(rdma_ack_cm_event, event);
         if (removed) {
             DAT_WARN(ep_ctrl, "%s: nothing listens any more: the RDMA device has been removed",
                      name_.text().c_str());
-            rdma_destroy_id(std::exchange(id_, nullptr));
+            kernel::uncancelled(rdma_destroy_id, std::exchange(id_, nullptr));
         }
     }
 }
@@ -168,12 +169,12 @@ void Listener::arrived(rdma_cm_id* id, const CmEvent& event) {
         id->context = told;
     } catch (const std::bad_alloc&) {
         DAT_WARN(ep_ctrl, "a connection request is refused: out of memory");
-        rdma_destroy_id(id);
+        kernel::uncancelled(rdma_destroy_id, id);
         return;
     }
     owner_.announce(std::move(request));
     if (!owner_.wants_more() && id_) {
-        rdma_destroy_id(id_);
+        kernel::uncancelled(rdma_destroy_id, id_);
         id_ = nullptr;
     }
 }

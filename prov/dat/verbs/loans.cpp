@@ -3,6 +3,8 @@
 // See loans.h. May include: verbs, soft, system headers.
 #include "verbs/loans.h"
 
+#include "soft/kernel.h"
+
 #include <cerrno>
 #include <infiniband/verbs.h>
 
@@ -15,6 +17,7 @@ bool Loans::lend(ibv_pd* pd, const soft::Iov& what, const void* name, int access
         key = known->lkey;
         return true;
     }
+    const kernel::NoCancel within;
     ibv_mr* const mr = ibv_reg_mr(pd, what.base, what.length, static_cast<unsigned>(access));
     if (!mr) {
         log_failure("memory of an operation: ibv_reg_mr()", errno);
@@ -53,7 +56,7 @@ void Loans::deregister(std::uint64_t wr_id) {
     const auto found = regions_.find(wr_id);
     if (found != regions_.end()) {
         for (ibv_mr* mr : found->second) {
-            ibv_dereg_mr(mr);
+            kernel::uncancelled(ibv_dereg_mr, mr);
         }
         regions_.erase(found);
     }

@@ -3,11 +3,14 @@
 // See memory.h. May include: verbs, system headers.
 #include "verbs/memory.h"
 
+#include "soft/kernel.h"
+
 #include <infiniband/verbs.h>
 
 namespace dat::verbs {
 
 ibv_mr* Memory::add(ibv_pd* pd, void* base, std::size_t length, int access) {
+    const kernel::NoCancel within;
     ibv_mr* const mr = ibv_reg_mr(pd, base, length, static_cast<unsigned>(access));
     if (mr) {
         const auto start = reinterpret_cast<std::uintptr_t>(base);
@@ -27,7 +30,7 @@ void Memory::remove(ibv_mr* mr) {
             break;
         }
     }
-    ibv_dereg_mr(mr);
+    kernel::uncancelled(ibv_dereg_mr, mr);
 }
 
 std::uint32_t Memory::key_of(const ibv_mr& mr) { return mr.rkey != 0 ? mr.rkey : mr.lkey; }

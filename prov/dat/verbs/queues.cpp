@@ -3,6 +3,7 @@
 // See queues.h. May include: verbs, soft, system headers.
 #include "verbs/queues.h"
 
+#include "soft/kernel.h"
 #include "verbs/shared_queue.h"
 
 #include <algorithm>
@@ -19,7 +20,7 @@ constexpr std::uint8_t kRnrTimer = 12; // 0.64 ms (IBA table 45)
 constexpr int kKnown = (IBV_QP_DEST_QPN << 1) - 1;
 
 bool move_to(ibv_qp* qp, ibv_qp_attr& attr, int mask) {
-    errno = ibv_modify_qp(qp, &attr, mask & kKnown);
+    errno = kernel::uncancelled(ibv_modify_qp, qp, &attr, mask & kKnown);
     return errno == 0;
 }
 
@@ -41,8 +42,8 @@ std::unique_ptr<Queues> Queues::make(Domain& domain, const Kind& kind, rdma_cm_i
 
 int Queues::open(Domain& domain, rdma_cm_id* id) {
     const std::uint32_t completions = kind_.requests + kind_.receives + kOwnCompletions;
-    cq_ = ibv_create_cq(domain.context(), static_cast<int>(completions), nullptr,
-                        domain.completions(), 0);
+    cq_ = kernel::uncancelled(ibv_create_cq, domain.context(), static_cast<int>(completions),
+                              nullptr, domain.completions(), 0);
     if (!cq_) {
         return log_failure("a connection: ibv_create_cq()", errno);
     }
@@ -59,10 +60,10 @@ int Queues::open(Domain& domain, rdma_cm_id* id) {
     attr.cap.max_send_sge = attr.cap.max_recv_sge =
         std::min<std::uint32_t>(domain.device().segments, soft::kMaxIov);
     attr.cap.max_inline_data = soft::kInjectSize;
-    int rc = rdma_create_qp(id, kind_.pd, &attr);
+    int rc = kernel::uncancelled(rdma_create_qp, id, kind_.pd, &attr);
     if (rc != 0 && errno == EINVAL) { // a device that has no inline data
         attr.cap.max_inline_data = 0;
-        rc = rdma_create_qp(id, kind_.pd, &attr);
+        rc = kernel::uncancelled(rdma_create_qp, id, kind_.pd, &attr);
     }
     if (rc != 0) {
         return log_failure("a connection: rdma_create_qp()", errno);
@@ -74,10 +75,10 @@ int Queues::open(Domain& domain, rdma_cm_id* id) {
 
 Queues::~Queues() {
     if (qp_) {
-        ibv_destroy_qp(qp_);
+        kernel::uncancelled(ibv_destroy_qp, qp_);
     }
     if (cq_) {
-        ibv_destroy_cq(cq_);
+        kernel::uncancelled(ibv_destroy_cq, cq_);
     }
 }
 
@@ -87,7 +88,7 @@ bool Queues::become_ready(rdma_cm_id* id, const rdma_conn_param* answer) {
     ibv_qp_attr attr{};
     int mask = 0;
     attr.qp_state = IBV_QPS_RTR;
-    if (rdma_init_qp_attr(id, &attr, &mask) != 0) {
+    if (kernel::uncancelled(rdma_init_qp_attr, id, &attr, &mask) != 0) {
         return false;
     }
     // The connection manager's is 655 ms: so long a sender would stand still.
@@ -100,7 +101,7 @@ bool Queues::become_ready(rdma_cm_id* id, const rdma_conn_param* answer) {
         return false;
     }
     attr.qp_state = IBV_QPS_RTS;
-    if (rdma_init_qp_attr(id, &attr, &mask) != 0) {
+    if (kernel::uncancelled(rdma_init_qp_attr, id, &attr, &mask) != 0) {
         return false;
     }
     if (answer) {

@@ -3,11 +3,12 @@
 // See shared_queue.h. May include: verbs, soft, base, system headers.
 #include "verbs/shared_queue.h"
 
+#include "base/assert.h"
 #include "base/log.h"
+#include "soft/kernel.h"
 #include "verbs/link_parts.h"
 
 #include <algorithm>
-#include <cassert>
 #include <cerrno>
 #include <cstring>
 #include <infiniband/verbs.h>
@@ -49,7 +50,7 @@ bool SharedQueue::open(std::uint32_t segments) {
     ibv_srq_init_attr attr{};
     attr.attr.max_wr = size();
     attr.attr.max_sge = segments;
-    ibv_srq* const made = ibv_create_srq(pd_, &attr);
+    ibv_srq* const made = kernel::uncancelled(ibv_create_srq, pd_, &attr);
     if (!made) {
         log_failure("a connection: ibv_create_srq()", errno);
         return false;
@@ -116,7 +117,7 @@ bool SharedQueue::post(std::uint32_t number) {
 std::uint64_t SharedQueue::completed(std::uint64_t wr_id, soft::Endpoint& endpoint) {
     const std::uint64_t number = seq_of(wr_id);
     Slot& slot = slots_[number];
-    assert(slot.order != kFree);
+    DAT_ASSERT(slot.order != kFree);
     loans_.end(wr_id);
     const std::uint64_t seq = endpoint.adopt(slot.receive);
     slot.order = kFree;

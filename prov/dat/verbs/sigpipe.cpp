@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See sigpipe.h. May include: verbs headers, system headers.
+// See sigpipe.h. May include: soft/kernel.h, verbs headers, system headers.
 #include "verbs/sigpipe.h"
+
+#include "soft/kernel.h"
 
 #include <bit>
 #include <cerrno>
 #include <csignal>
-#include <cstddef>
 #include <ctime>
 #include <infiniband/verbs.h>
 #include <sys/syscall.h>
@@ -20,33 +21,10 @@ namespace {
 constexpr std::uint64_t kSigpipe = std::uint64_t{1} << (SIGPIPE - 1);
 static_assert(sizeof(long) == sizeof kSigpipe || std::endian::native == std::endian::little);
 
-// A call of the kernel, whose result nobody looks at: syscall(2) without what it does for any.
-[[gnu::always_inline]] inline void enter_kernel(long number, const void* a, const void* b,
-                                                const void* c, std::size_t d) {
-#if defined(__x86_64__) && defined(__LP64__)
-    register std::size_t fourth asm("r10") = d;
-    asm volatile("syscall"
-                 : "+a"(number)
-                 : "D"(a), "S"(b), "d"(c), "r"(fourth)
-                 : "rcx", "r11", "memory");
-#elif defined(__aarch64__) && defined(__LP64__)
-    register long which asm("x8") = number;
-    register const void* first asm("x0") = a;
-    register const void* second asm("x1") = b;
-    register const void* third asm("x2") = c;
-    register std::size_t fourth asm("x3") = d;
-    asm volatile("svc 0"
-                 : "+r"(first)
-                 : "r"(which), "r"(second), "r"(third), "r"(fourth)
-                 : "memory");
-#else
-    syscall(number, a, b, c, d);
-#endif
-}
-
 [[gnu::always_inline]] inline void change_mask(std::intptr_t how, const std::uint64_t& by,
                                                std::uint64_t* before) {
-    enter_kernel(SYS_rt_sigprocmask, reinterpret_cast<const void*>(how), &by, before, sizeof by);
+    kernel::enter(SYS_rt_sigprocmask, how, kernel::number_of(&by), kernel::number_of(before),
+                  kernel::number_of(sizeof by));
 }
 
 bool is_pending() {
@@ -56,13 +34,14 @@ bool is_pending() {
 
 [[gnu::always_inline]] inline void take_back() {
     static constexpr timespec kNow{};
-    enter_kernel(SYS_rt_sigtimedwait, &kSigpipe, nullptr, &kNow, sizeof kSigpipe);
+    kernel::enter(SYS_rt_sigtimedwait, kernel::number_of(&kSigpipe), 0, kernel::number_of(&kNow),
+                  kernel::number_of(sizeof kSigpipe));
 }
 
 // Where the connection has ended the request is in the queue all the same, and goes with it:
 // siw tells the end by itself.
 [[gnu::always_inline]] inline int post(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad) {
-    const int rc = ibv_post_send(qp, wr, bad);
+    const int rc = kernel::uncancelled(ibv_post_send, qp, wr, bad);
     if (rc == 0) [[likely]] {
         return 0;
     }
@@ -107,6 +86,10 @@ int post_to_siw(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad) {
     take_back();
     change_mask(SIG_SETMASK, before, nullptr);
     return error;
+}
+
+int post_uncancelled(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad) {
+    return kernel::uncancelled(ibv_post_send, qp, wr, bad);
 }
 
 } // namespace dat::verbs

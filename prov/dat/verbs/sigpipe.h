@@ -28,8 +28,10 @@ class NoSigpipe {
     bool pending_ = false;     // already: the program blocks it, and is to find it
 };
 
-// ibv_post_send(3) on siw.
+// ibv_post_send(3) on siw; no point of cancellation, as is none of the next.
 int post_to_siw(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad);
+// ibv_post_send(3) on another device whose library makes a system call of it.
+int post_uncancelled(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad);
 
 } // namespace dat::verbs
 

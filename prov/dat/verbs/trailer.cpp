@@ -3,8 +3,9 @@
 // See trailer.h. May include: std.
 #include "verbs/trailer.h"
 
+#include "base/assert.h"
+
 #include <algorithm>
-#include <cassert>
 
 namespace dat::verbs {
 namespace {
@@ -30,7 +31,7 @@ void finish(std::span<std::byte> frame, unsigned length) {
 } // namespace
 
 void pad(std::span<const std::byte> data, std::span<std::byte> frame) {
-    assert(data.size() + kTrailer <= frame.size() && frame.size() <= 255);
+    DAT_ASSERT(data.size() + kTrailer <= frame.size() && frame.size() <= 255);
     const auto end = std::copy(data.begin(), data.end(), frame.begin());
     std::fill(end, frame.end(), std::byte{0});
     finish(frame, static_cast<unsigned>(data.size()));

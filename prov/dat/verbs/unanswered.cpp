@@ -4,6 +4,7 @@
 #include "verbs/unanswered.h"
 
 #include "base/log.h"
+#include "soft/kernel.h"
 #include "soft/own_thread.h"
 
 #include <cerrno>
@@ -28,7 +29,7 @@ bool Unanswered::start() {
         gone_fd_ = fd;
         rc = soft::start_thread(thread_, [this] { run(); });
     } else if (fd >= 0) {
-        close(fd);
+        kernel::close(fd);
     }
     return rc == 0 || log_failure("the end of a connect: a thread", -rc) == 0;
 }
@@ -36,7 +37,7 @@ bool Unanswered::start() {
 void Unanswered::run() {
     pthread_setname_np(pthread_self(), "dat-unanswered");
     queues_.reset();
-    eventfd_write(gone_fd_, 1);
+    kernel::raise(gone_fd_);
 }
 
 void Unanswered::ready(std::uint32_t) { domain_.soft().dismiss(*this); }
@@ -47,10 +48,10 @@ Unanswered::~Unanswered() {
     }
     if (gone_fd_ >= 0) {
         domain_.soft().handshakes().remove(gone_fd_, *this);
-        close(gone_fd_);
+        kernel::close(gone_fd_);
     }
     queues_.reset();
-    rdma_destroy_id(id_);
+    kernel::uncancelled(rdma_destroy_id, id_);
 }
 
 } // namespace dat::verbs

@@ -3,6 +3,8 @@
 // See windows.h. May include: verbs, soft, system headers.
 #include "verbs/windows.h"
 
+#include "soft/kernel.h"
+
 #include <cerrno>
 #include <infiniband/verbs.h>
 #include <vector>
@@ -10,13 +12,13 @@
 namespace dat::verbs {
 
 std::uint32_t Windows::make(ibv_pd* pd, ibv_mr* region) {
-    ibv_mw* const window = ibv_alloc_mw(pd, IBV_MW_TYPE_2);
+    ibv_mw* const window = kernel::uncancelled(ibv_alloc_mw, pd, IBV_MW_TYPE_2);
     if (!window) {
         return 0;
     }
     const std::uint32_t key = ibv_inc_rkey(window->rkey);
     if (!entries_.emplace(key, Entry{window, region}).second) {
-        ibv_dealloc_mw(window);
+        kernel::uncancelled(ibv_dealloc_mw, window);
         errno = EAGAIN;
         return 0;
     }
@@ -52,7 +54,7 @@ bool Windows::bind(std::uint32_t key, const soft::Region& window, const void* li
 }
 
 void Windows::destroy(std::unordered_map<std::uint32_t, Entry>::iterator at) {
-    ibv_dealloc_mw(at->second.window);
+    kernel::uncancelled(ibv_dealloc_mw, at->second.window);
     entries_.erase(at);
 }
 

@@ -71,7 +71,7 @@ run() { # sample adapter address
 
 run_all() { # adapter address
     local sample
-    for sample in messages ring many shared; do run "$sample" "$1" "$2"; done
+    for sample in messages ring many shared pingpong; do run "$sample" "$1" "$2"; done
 }
 
 case ${1:-host} in

@@ -6,6 +6,7 @@
 #ifndef DAT_SOFT_IWARP_CONNECT_H
 #define DAT_SOFT_IWARP_CONNECT_H
 
+#include "base/list.h"
 #include "core/service_point.h"
 #include "soft/endpoint.h"
 #include "soft/iwarp/mpa.h"
@@ -87,8 +88,8 @@ int connect(soft::Endpoint& endpoint, const SocketAddress& destination, Socket& 
 Socket bind_source(const SocketAddress& source, int& error);
 
 // EP-14, EP-15. 0, or -EISCONN where the endpoint's state refuses, -EINVAL where the
-// request was settled before; then nothing happened. A requester that has gone is
-// reported by an event (CR-6).
+// request was settled before, -ENOMEM, -EMFILE, -EAGAIN; then nothing happened. A requester that
+// has gone is reported by an event (CR-6).
 int accept(soft::Endpoint& endpoint, ConnRequest& request, std::span<const std::byte> private_data);
 
 class ListenerOwner {
@@ -127,7 +128,7 @@ class Listener : private soft::Pollable {
 
     // Accepts and reads what is there; announces. Does not block.
     void progress();
-    // Readable when progress() has something to do.
+    // Readable when progress() has something to do. From bind() on.
     int wait_fd() const { return reactor_.fd(); }
 
   private:
@@ -143,6 +144,8 @@ class Listener : private soft::Pollable {
     void accept_failed(int error);
     void close_port();
     void resume();
+    void look_later();
+    static void end_all(base::List<Arrival, Arrival>& arrivals);
 
     ListenerOwner& owner_;
     const soft::Settings settings_;
@@ -151,10 +154,11 @@ class Listener : private soft::Pollable {
     Socket socket_;
     SocketAddress name_;
     bool listening_ = false;
-    bool accepting_ = false; // socket_ is in the reactor
-    Resume resume_{*this};   // set where the process is out of descriptors
-    std::vector<std::unique_ptr<Arrival>> arrivals_;
-    std::vector<std::unique_ptr<Arrival>> finished_;
+    bool accepting_ = false;                // socket_ is in the reactor
+    Resume resume_{*this};                  // set where the process is out of descriptors
+    base::List<Arrival, Arrival> arrivals_; // owned, as the next; the oldest first
+    base::List<Arrival, Arrival> finished_;
+    std::size_t arrival_count_ = 0;
 };
 
 } // namespace dat::iwarp

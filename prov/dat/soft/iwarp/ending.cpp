@@ -26,6 +26,9 @@ void Link::stream_ended() {
     if (send_failed_ && sender_.error() != EPIPE && sender_.error() != ECONNRESET) {
         return stream_failed(sender_.error()); // the send took the error from the socket
     }
+    if (reset_) {
+        return stream_failed(ECONNRESET); // known before what came ahead of it was received
+    }
     peer_ended_ = true;
     if (receiver_.inside_frame()) {
         return endpoint_.over(Stimulus::broken, Reason::end_in_frame, Parting::clean);
@@ -53,6 +56,7 @@ void Link::stream_failed(int error) {
     if (receiver_.inside_frame()) {
         return endpoint_.over(Stimulus::broken, Reason::end_in_frame, Parting::abandon);
     }
+    reset_ = error == ECONNRESET; // EPIPE: the peer had ended in order before
     if (receiver_.inbox().has_unreceived()) {
         end_waits_ = true;
         update_interest();
@@ -70,6 +74,7 @@ void Link::peer_is_gone() {
     if (error != 0 && error != ECONNRESET && error != EPIPE) {
         return stream_failed(error);
     }
+    reset_ = error == ECONNRESET; // which the socket tells once
     domain_.reactor().remove(socket_.fd(), *this);
     watched_ = false;
     peer_ended_ = true;
@@ -90,15 +95,21 @@ void Link::faulted() {
         return endpoint_.request_failed(requests.first(), status_of(fault.code), Reason::terminate,
                                         Parting::clean, code);
     }
-    DAT_INFO(ep_ctrl, "a connection is broken: %s (Terminate 0x%04x)", fault.what, code);
+    if (fault.kind == Fault::Kind::memory) {
+        DAT_WARN(ep_data, "a connection is broken: %s", fault.what);
+    } else {
+        DAT_INFO(ep_ctrl, "a connection is broken: %s (Terminate 0x%04x)", fault.what, code);
+    }
     if (receiver_.awake()) {
         sender_.release();
     }
     sender_.note_placed(receiver_.inbox().placed());
     sender_.push(socket_.fd()); // responses to earlier reads come before the Terminate
     sender_.terminate(fault.code, {fault.header.data(), fault.header_size}, fault.ulpdu_size);
-    const bool own = fault.kind == Fault::Kind::receive;
-    endpoint_.over(Stimulus::broken, own ? Reason::dto_error : Reason::protocol, Parting::clean);
+    const Reason reason = fault.kind == Fault::Kind::receive  ? Reason::dto_error
+                          : fault.kind == Fault::Kind::memory ? Reason::resources
+                                                              : Reason::protocol;
+    endpoint_.over(Stimulus::broken, reason, Parting::clean);
 }
 
 // The memory of a read that the peer was promised has been closed since.
@@ -123,7 +134,9 @@ void Link::check_drained() {
     }
     if (!said_goodbye_) {
         said_goodbye_ = true;
-        ::shutdown(socket_.fd(), SHUT_WR);
+        if (::shutdown(socket_.fd(), SHUT_WR) != 0 && errno != ENOTCONN) {
+            stream_failed(errno); // no socket of ours any more
+        }
     }
 }
 
@@ -143,7 +156,9 @@ void Link::watch_on() {
 void Link::look() {
     tcp_info info{};
     socklen_t size = sizeof info;
-    getsockopt(socket_.fd(), IPPROTO_TCP, TCP_INFO, &info, &size);
+    if (getsockopt(socket_.fd(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) {
+        return stream_failed(errno); // no socket of ours any more
+    }
     if (is_dead(info)) {
         DAT_INFO(ep_ctrl, "a peer has answered nothing for %lld s: the connection is broken",
                  static_cast<long long>(domain_.settings().keepalive.count()));
@@ -172,11 +187,21 @@ bool Link::is_dead(const tcp_info& info) const {
 
 // U-9, U-42: the limit runs while nothing moves.
 void Link::look_at_limits() {
-    if (const auto again = standstill_.look(moved(), domain_.settings().rnr_limit)) {
+    const bool dropping = peer_ended_ && endpoint_.starved(); // U-67: what waits for a receive
+    if (const auto again =
+            standstill_.look(moved(), soft::end_limit(domain_.settings(), dropping))) {
         domain_.reactor().arm(watch_, *again);
+    } else if (dropping) {
+        drop_unreceived();
     } else {
         not_ready_for_too_long();
     }
+}
+
+void Link::drop_unreceived() {
+    soft::say_dropped();
+    endpoint_.over(Stimulus::peer_disconnected, reset_ ? Reason::peer_reset : Reason::peer_closed,
+                   reset_ ? Parting::abandon : Parting::clean);
 }
 
 void Link::not_ready_for_too_long() {
@@ -197,7 +222,27 @@ void Link::part(Parting how) {
         socket_.close();
         return;
     }
-    Linger::begin(domain_, std::move(socket_), sender_.take_rest(), peer_ended_);
+    Remainder remainder = how == Parting::clean ? last_of_all() : rest(); // needs the socket
+    Linger::begin(domain_, std::move(socket_), std::move(remainder), receiver_.frames_to_come(),
+                  peer_ended_);
+}
+
+Remainder Link::rest() {
+    Remainder remainder;
+    remainder.bytes = sender_.take_rest();
+    return remainder;
+}
+
+// What was put off goes out first, as far as the socket takes it; what is owed behind it is kept.
+Remainder Link::last_of_all() {
+    if (said_goodbye_ || send_failed_) {
+        return rest();
+    }
+    const bool dead = sender_.push(socket_.fd()) == Sender::Result::dead;
+    if (dead && sender_.error() == EFAULT) {
+        DAT_WARN(ep_data, "the buffer of a posted request is not readable memory");
+    }
+    return dead ? rest() : sender_.take_remainder();
 }
 
 } // namespace dat::iwarp

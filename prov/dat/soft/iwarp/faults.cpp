@@ -37,6 +37,9 @@ Complaint complaint(soft::Inbox::Wrong wrong) {
         return {TerminateCode::ddp_untagged_too_long, "a message is longer than its receive", true};
     case soft::Inbox::Wrong::old_zone: // EPA-7, U-32
         return {TerminateCode::rdmap_catastrophic, "a receive is of another protection zone", true};
+    case soft::Inbox::Wrong::no_memory:
+        return {TerminateCode::ddp_catastrophic,
+                "there is no memory for a message that has to wait for its receive", false};
     default: // RFC 5040 5.1
         return {TerminateCode::rdmap_protection_cannot_invalidate,
                 "the key is not one that a peer may invalidate", false};

@@ -5,8 +5,10 @@
 // are. See sender.h. May include: soft, core.
 #include "soft/iwarp/sender.h"
 
+#include "base/assert.h"
+#include "base/attempt.h"
+
 #include <algorithm>
-#include <cassert>
 #include <cstring>
 #include <utility>
 
@@ -54,7 +56,7 @@ void Sender::add_payload(Batch& batch, std::byte* header, std::size_t header_siz
             crc = crc_ ? crc32c(crc, {from, piece}) : 0;
         }
     }
-    assert(left == 0);
+    DAT_ASSERT(left == 0);
     if (copy) {
         batch.scratch = finish_fpdu(header, crc_);
         batch.add(header, static_cast<std::size_t>(batch.scratch - header));
@@ -280,7 +282,7 @@ void Sender::terminate(TerminateCode code, std::span<const std::byte> ulpdu,
     }
     const auto append = [this](std::byte* frame) {
         std::byte* end = finish_fpdu(frame, crc_);
-        rest_.insert(rest_.end(), frame, end);
+        return base::attempt([&] { rest_.insert(rest_.end(), frame, end); });
     };
     std::array<std::byte, fpdu_size(kDdpUntaggedHeaderSize + kTerminateMaxSize)> frame;
     UntaggedSegment segment;
@@ -290,7 +292,9 @@ void Sender::terminate(TerminateCode code, std::span<const std::byte> ulpdu,
         segment.queue = kQueueAck;
         segment.msn = cursor_.ack_msn++;
         write_fpdu_header(frame.data(), 0, segment);
-        append(frame.data());
+        if (!append(frame.data())) {
+            return; // the end of the stream has to do
+        }
     }
     std::array<std::byte, kTerminateMaxSize> payload;
     const std::size_t size = encode_terminate(make_terminate(code, ulpdu, ulpdu_size), payload);
@@ -299,7 +303,7 @@ void Sender::terminate(TerminateCode code, std::span<const std::byte> ulpdu,
     segment.queue = kQueueTerminate;
     segment.msn = 1;
     std::memcpy(write_fpdu_header(frame.data(), size, segment), payload.data(), size);
-    append(frame.data());
+    (void)append(frame.data());
 }
 
 } // namespace dat::iwarp

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See linger.h. May include: soft, system headers.
+// See linger.h. May include: soft, base, system headers.
 #include "soft/iwarp/linger.h"
+
+#include "base/attempt.h"
+#include "base/log.h"
+#include "soft/kernel.h"
 
 #include <cerrno>
 #include <linux/sockios.h>
@@ -12,20 +16,36 @@
 
 namespace dat::iwarp {
 
-Linger::Linger(soft::Domain& domain, Socket socket, std::vector<std::byte> rest, bool ended)
-    : domain_(domain), socket_(std::move(socket)), rest_(std::move(rest)), ended_(ended) {}
+Linger::Linger(soft::Domain& domain, Socket socket, Remainder rest, const FrameCounter& incoming,
+               bool ended)
+    : domain_(domain), socket_(std::move(socket)), rest_(std::move(rest)), incoming_(incoming),
+      deadline_(soft::Clock::now() + kLongest), ended_(ended) {}
 
 Linger::~Linger() {
     domain_.reactor().disarm(*this);
     if (watched_) {
         domain_.reactor().remove(socket_.fd(), *this);
     }
+    if (owes()) {
+        give_up();
+    }
 }
 
-void Linger::begin(soft::Domain& domain, Socket socket, std::vector<std::byte> rest, bool ended) {
-    auto linger = std::make_unique<Linger>(domain, std::move(socket), std::move(rest), ended);
-    if (linger->work() ||
-        domain.reactor().add(linger->socket_.fd(), linger->interest(), *linger) != 0) {
+void Linger::begin(soft::Domain& domain, Socket socket, Remainder rest,
+                   const FrameCounter& incoming, bool ended) {
+    std::unique_ptr<Linger> linger;
+    if (!base::attempt([&] {
+            linger = std::make_unique<Linger>(domain, std::move(socket), std::move(rest), incoming,
+                                              ended);
+        })) {
+        DAT_WARN(ep_ctrl, "a connection is cut: out of memory to end it in order");
+        return;
+    }
+    if (linger->rest_.too_much || linger->work()) {
+        return;
+    }
+    linger->interest_ = linger->interest();
+    if (domain.reactor().add(linger->socket_.fd(), linger->interest_, *linger) != 0) {
         return;
     }
     linger->watched_ = true;
@@ -34,34 +54,64 @@ void Linger::begin(soft::Domain& domain, Socket socket, std::vector<std::byte> r
     domain.linger(std::move(linger));
 }
 
+// An end that has been read would be there again at once.
 std::uint32_t Linger::interest() const {
-    constexpr std::uint32_t kBoth = EPOLLIN | EPOLLOUT;
-    return shut_ ? EPOLLIN : kBoth;
+    return (ended_ ? 0 : std::uint32_t{EPOLLIN}) | (blocked_ ? std::uint32_t{EPOLLOUT} : 0);
 }
 
 bool Linger::work() {
-    if (!shut_ && send_rest()) {
-        shut_ = true;
-        ::shutdown(socket_.fd(), SHUT_WR);
-        if (watched_) {
-            domain_.reactor().modify(socket_.fd(), interest(), *this);
+    do {
+        send_rest();
+        ended_ = ended_ || discard();
+    } while (!shut_ && !blocked_ && (ended_ || sent_ < limit()));
+    if (ended_ && shut_) {
+        return true;
+    }
+    if (watched_ && interest() != interest_) {
+        interest_ = interest();
+        if (!domain_.reactor().modify(socket_.fd(), interest_, *this)) {
+            shut_ = true; // no socket of ours any more
+            return true;
         }
     }
-    ended_ = ended_ || discard();
-    return ended_ && shut_;
+    return false;
 }
 
-// True: all is out, or none of it will ever be.
-bool Linger::send_rest() {
-    while (sent_ < rest_.size()) {
-        const ssize_t n = ::send(socket_.fd(), rest_.data() + sent_, rest_.size() - sent_,
-                                 MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (n < 0) {
-            return errno != EAGAIN && errno != EINTR;
+// How many bytes may have gone by now.
+std::size_t Linger::limit() {
+    if (rest_.held && incoming_.frames() == 0 && !ended_) {
+        return 0;
+    }
+    while (!rest_.pauses.empty() && rest_.pauses.front().answers <= incoming_.answers()) {
+        rest_.pauses.pop_front();
+    }
+    return rest_.pauses.empty() ? rest_.bytes.size() : rest_.pauses.front().offset;
+}
+
+void Linger::send_rest() {
+    if (shut_) {
+        return;
+    }
+    const std::size_t until = limit();
+    blocked_ = false;
+    while (sent_ < until) {
+        const ssize_t n = kernel::send(socket_.fd(), rest_.bytes.data() + sent_, until - sent_,
+                                       MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n < 0 && (errno == EAGAIN || errno == EINTR || errno == ENOBUFS || errno == ENOMEM)) {
+            blocked_ = true;
+            return;
+        }
+        if (n < 0) { // the peer has gone, as this side's program will hear
+            sent_ = rest_.bytes.size();
+            break;
         }
         sent_ += static_cast<std::size_t>(n);
     }
-    return true;
+    // A peer that has ended answers no more.
+    if (sent_ == rest_.bytes.size() || ended_) {
+        shut_ = true;
+        ::shutdown(socket_.fd(), SHUT_WR);
+    }
 }
 
 // True: the peer's end has been reached.
@@ -69,9 +119,12 @@ bool Linger::discard() {
     constexpr int kReads = 8;
     for (int i = 0; i < kReads; ++i) {
         const auto scratch = domain_.in_scratch();
-        const ssize_t n = ::recv(socket_.fd(), scratch.data(), scratch.size(), MSG_DONTWAIT);
+        const ssize_t n = kernel::recv(socket_.fd(), scratch.data(), scratch.size(), MSG_DONTWAIT);
         if (n <= 0) {
             return n == 0 || (errno != EAGAIN && errno != EINTR);
+        }
+        if (!shut_) {
+            incoming_.feed(scratch.first(static_cast<std::size_t>(n)));
         }
     }
     return false;
@@ -84,23 +137,46 @@ void Linger::ready(std::uint32_t) {
     }
 }
 
+void Linger::lost() {
+    domain_.reactor().disarm(*this);
+    domain_.dismiss(*this); // which resets the connection if something is owed
+}
+
 std::size_t Linger::untaken() const {
     int unconfirmed = 0; // by the peer's TCP, which counts the end as a byte
     ioctl(socket_.fd(), SIOCOUTQ, &unconfirmed);
-    return rest_.size() - sent_ + static_cast<std::size_t>(unconfirmed);
+    return rest_.bytes.size() - sent_ + static_cast<std::size_t>(unconfirmed);
 }
 
 void Linger::expired() {
     const std::size_t left = untaken();
-    if (left > 0 && left < untaken_) {
+    if (left > 0 && left < untaken_ && soft::Clock::now() < deadline_) {
         untaken_ = left;
         return domain_.reactor().arm(*this, kPatience);
     }
     if (left > 0) {
-        const linger at_once{1, 0};
-        setsockopt(socket_.fd(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+        give_up();
     }
     domain_.dismiss(*this);
+}
+
+// The peer sees no orderly end.
+void Linger::give_up() {
+    const std::size_t lost = untaken() - (shut_ ? 1 : 0);
+    if (rest_.too_much) {
+        DAT_WARN(ep_data,
+                 "a closed connection is reset: of what was posted to it without a completion more "
+                 "is left than is kept for a peer that does not read, or its memory is not "
+                 "readable");
+    } else if (lost > 0) {
+        DAT_WARN(ep_data,
+                 "a closed connection is reset: its peer has not taken %zu bytes that were sent "
+                 "to it before",
+                 lost);
+    }
+    shut_ = true;
+    const linger at_once{1, 0};
+    setsockopt(socket_.fd(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
 }
 
 } // namespace dat::iwarp

@@ -3,10 +3,11 @@
 // See link.h. May include: soft, core, base, system headers.
 #include "soft/iwarp/link.h"
 
+#include "base/assert.h"
 #include "base/log.h"
 #include "soft/iwarp/linger.h"
+#include "soft/kernel.h"
 
-#include <cassert>
 #include <cerrno>
 #include <cstring>
 #include <netinet/tcp.h>
@@ -19,7 +20,8 @@ using core::Reason;
 using core::Stimulus;
 using soft::Parting;
 
-Link::Link(soft::Endpoint& endpoint, Socket socket, const Parameters& parameters)
+Link::Link(soft::Endpoint& endpoint, Socket socket, const Parameters& parameters,
+           std::span<const std::byte> early)
     : soft::Link(soft::LinkKind::iwarp), endpoint_(endpoint), domain_(endpoint.domain()),
       socket_(std::move(socket)), sender_(endpoint, parameters),
       receiver_(endpoint, sender_, parameters) {
@@ -30,9 +32,10 @@ Link::Link(soft::Endpoint& endpoint, Socket socket, const Parameters& parameters
     }
     sender_.set_segment_size(static_cast<std::size_t>(segment));
     says_ready_ = parameters.send_rtr && !parameters.dat_peer;
+    receiver_.early(early);
 }
 
-Link::~Link() { assert(over_); }
+Link::~Link() { DAT_ASSERT(over_); }
 
 void Link::start() {
     interest_ = EPOLLIN;
@@ -117,14 +120,19 @@ void Link::ready(std::uint32_t events) {
     }
 }
 
+void Link::lost() { endpoint_.over(Stimulus::broken, Reason::resources, Parting::abandon); }
+
 void Link::update_interest() {
     std::uint32_t interest = blocked_ ? std::uint32_t{EPOLLOUT} : 0;
     if (!peer_ended_) {
         interest |= stopped_ ? std::uint32_t{EPOLLRDHUP} : std::uint32_t{EPOLLIN};
     }
     if (watched_ && interest != interest_) {
-        domain_.reactor().modify(socket_.fd(), interest, *this);
         interest_ = interest;
+        if (!domain_.reactor().modify(socket_.fd(), interest, *this)) {
+            domain_.reactor().arm(watch_,
+                                  soft::Clock::now()); // which finds that the socket is gone
+        }
     }
 }
 
@@ -147,6 +155,11 @@ void Link::push() {
         DAT_WARN(ep_data, "the buffer of a posted request is not readable memory");
         return endpoint_.request_failed(sender_.current(), DtoStatus::local_protection,
                                         Reason::dto_error, Parting::clean);
+    }
+    if (result == Sender::Result::dead && sender_.out_of_memory()) {
+        // The socket has part of a frame, and nobody has the rest.
+        DAT_WARN(ep_data, "a connection is broken: no memory for the rest of a frame");
+        return endpoint_.over(Stimulus::broken, Reason::resources, Parting::abandon);
     }
     if (result == Sender::Result::dead) {
         return send_failed();
@@ -204,9 +217,9 @@ bool Link::read_once() {
     std::size_t wanted = room[0].iov_len;
     ssize_t n = 0;
     if (room.size() == 1) [[likely]] {
-        n = ::recv(socket_.fd(), room[0].iov_base, wanted, 0);
+        n = kernel::recv(socket_.fd(), room[0].iov_base, wanted, 0);
     } else {
-        n = ::readv(socket_.fd(), room.data(), static_cast<int>(room.size()));
+        n = kernel::readv(socket_.fd(), room.data(), static_cast<int>(room.size()));
         for (const iovec& piece : room.subspan(1)) {
             wanted += piece.iov_len;
         }

@@ -25,13 +25,13 @@ class Link final : public soft::Link, private soft::Pollable {
     static constexpr soft::LinkKind kKind = soft::LinkKind::iwarp;
     using Parameters = LinkParameters;
 
-    Link(soft::Endpoint& endpoint, Socket socket, const Parameters& parameters);
+    // `early`: bytes that the handshake read behind its own. Throws std::bad_alloc.
+    Link(soft::Endpoint& endpoint, Socket socket, const Parameters& parameters,
+         std::span<const std::byte> early = {});
     ~Link() override;
 
     // The address and port of this side. A system call.
     SocketAddress local() const { return socket_.local(); }
-    // Bytes that the handshake read behind its own. Before start().
-    void received_early(std::span<const std::byte> bytes) { receiver_.early(bytes); }
 
     // The request has been posted under `seq`; `more`: another follows at once.
     void transmit(soft::Request& request, std::uint64_t, bool more) override {
@@ -83,6 +83,7 @@ class Link final : public soft::Link, private soft::Pollable {
     };
 
     void ready(std::uint32_t events) override;
+    void lost() override;
     void expect_answer();
     void ready_again();
     void put_off();
@@ -105,6 +106,9 @@ class Link final : public soft::Link, private soft::Pollable {
     bool limited() const { return draining_ || end_waits_ || peer_ended_; }
     std::uint64_t moved() const { return sender_.bytes_sent() + received_bytes_; }
     void not_ready_for_too_long();
+    void drop_unreceived();
+    Remainder rest();
+    Remainder last_of_all();
 
     soft::Endpoint& endpoint_;
     soft::Domain& domain_;
@@ -125,6 +129,7 @@ class Link final : public soft::Link, private soft::Pollable {
     bool says_ready_ = false;    // to a peer that may miss it
     bool stopped_ = false;       // reading has stopped: too much is staged
     bool peer_ended_ = false;    // the peer's end has been seen
+    bool reset_ = false;         // and is none in order
     bool end_waits_ = false;     // but messages before it wait for receives
     bool draining_ = false;
     bool said_goodbye_ = false; // writing is shut down

@@ -2,10 +2,11 @@
 //
 // Listeners and the requests that arrive on them. See connect.h.
 // May include: soft, core, base, system headers.
+#include "base/attempt.h"
 #include "base/log.h"
 #include "soft/iwarp/connect.h"
+#include "soft/kernel.h"
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -40,7 +41,7 @@ void send_reject(const Socket& socket, const MpaFrame& request, bool dat_peer,
     reply.private_data = private_data;
     std::array<std::byte, kMpaMaxFrameSize> buffer;
     const std::size_t size = encode_mpa_frame(reply, buffer);
-    if (::send(socket.fd(), buffer.data(), size, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
+    if (kernel::send(socket.fd(), buffer.data(), size, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
         DAT_INFO(ep_ctrl, "the reject did not reach its requester: %s", std::strerror(errno));
     }
     ::shutdown(socket.fd(), SHUT_WR);
@@ -58,20 +59,24 @@ bool ConnRequest::reject(std::span<const std::byte> private_data) {
 }
 
 // A connection whose request has not come whole yet; U-65 limits how long.
-class Listener::Arrival final : private soft::Pollable, private soft::Timer {
+class Listener::Arrival final : public base::Hook<Listener::Arrival>,
+                                private soft::Pollable,
+                                private soft::Timer {
   public:
     Arrival(Listener& listener, Socket socket) : listener_(listener), socket_(std::move(socket)) {}
     ~Arrival() { detach(); }
 
     // The request may be there as soon as the connection is.
-    int start() {
+    void start() {
         if (read_all()) {
-            return 0;
+            return;
         }
-        const int error = listener_.reactor_.add(socket_.fd(), EPOLLIN, *this);
-        watched_ = error == 0;
+        if (const int error = listener_.reactor_.add(socket_.fd(), EPOLLIN, *this); error != 0) {
+            DAT_WARN(ep_ctrl, "a connection is refused: epoll: %s", std::strerror(-error));
+            return over();
+        }
+        watched_ = true;
         listener_.reactor_.arm(*this, listener_.settings_.handshake_limit);
-        return error;
     }
 
     // No call reaches it any more.
@@ -93,6 +98,8 @@ class Listener::Arrival final : private soft::Pollable, private soft::Timer {
 
     void ready(std::uint32_t) override { read_all(); }
 
+    void lost() override { drop("its listener is lost"); }
+
     // Reads what is there. True: it is over, one way or the other.
     bool read_all() {
         while (read_some()) {
@@ -103,7 +110,7 @@ class Listener::Arrival final : private soft::Pollable, private soft::Timer {
     // False: no more is to be had now.
     bool read_some() {
         const MpaParse before = parse_mpa_frame(MpaKind::request, {buffer_.data(), in_});
-        const ssize_t n = ::recv(socket_.fd(), buffer_.data() + in_, before.size, 0);
+        const ssize_t n = kernel::recv(socket_.fd(), buffer_.data() + in_, before.size, 0);
         if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
             return false;
         }
@@ -122,8 +129,14 @@ class Listener::Arrival final : private soft::Pollable, private soft::Timer {
     }
 
     void announce(const MpaFrame& frame) {
-        auto request = std::make_unique<ConnRequest>(take_socket(), listener_.settings_.keepalive,
-                                                     frame, frame.private_data);
+        std::unique_ptr<ConnRequest> request;
+        if (!base::attempt([&] {
+                request = std::make_unique<ConnRequest>(
+                    take_socket(), listener_.settings_.keepalive, frame, frame.private_data);
+            })) {
+            DAT_WARN(ep_ctrl, "a connection request is refused: out of memory");
+            return over();
+        }
         listener_.finish(*this);
         listener_.owner_.announce(std::move(request));
         if (!listener_.owner_.wants_more()) {
@@ -161,7 +174,8 @@ Listener::Listener(ListenerOwner& owner, const soft::Settings& settings)
     : owner_(owner), settings_(settings) {}
 
 Listener::~Listener() {
-    arrivals_.clear();
+    end_all(arrivals_);
+    end_all(finished_);
     reactor_.disarm(resume_);
     if (accepting_) {
         reactor_.remove(socket_.fd(), *this);
@@ -198,6 +212,12 @@ int Listener::bind(const SocketAddress& address) {
     if (!socket) {
         return error;
     }
+    if (reactor_.fd() < 0) {
+        error = reactor_.open();
+        if (error != 0) {
+            return error;
+        }
+    }
     socket_ = std::move(socket);
     name_ = socket_.local();
     return 0;
@@ -208,16 +228,13 @@ int Listener::listen(int backlog) {
     if (!socket_ || listening_) {
         return -EINVAL;
     }
-    if (reactor_.fd() < 0) {
-        if (const int error = reactor_.open(); error != 0) {
-            return error;
-        }
-    }
     socket_.tune(settings_.keepalive); // handed on to what is accepted
-    if (::listen(socket_.fd(), backlog) < 0) {
-        return -errno;
-    }
     if (const int error = reactor_.add(socket_.fd(), EPOLLIN, *this); error != 0) {
+        return error;
+    }
+    if (::listen(socket_.fd(), backlog) < 0) {
+        const int error = -errno;
+        reactor_.remove(socket_.fd(), *this);
         return error;
     }
     listening_ = accepting_ = true;
@@ -242,16 +259,21 @@ void Listener::progress() {
     const std::lock_guard lock(mutex_);
     if (listening_) {
         reactor_.run();
-        finished_.clear();
+        end_all(finished_);
     }
 }
 
 // Destroyed at the end of progress(): it is running now.
 void Listener::finish(Arrival& arrival) {
-    const auto found = std::find_if(arrivals_.begin(), arrivals_.end(),
-                                    [&](const auto& each) { return each.get() == &arrival; });
-    finished_.push_back(std::move(*found));
-    arrivals_.erase(found);
+    arrivals_.remove(arrival);
+    finished_.push(arrival);
+    --arrival_count_;
+}
+
+void Listener::end_all(base::List<Arrival, Arrival>& arrivals) {
+    while (!arrivals.empty()) {
+        delete &arrivals.pop();
+    }
 }
 
 void Listener::ready(std::uint32_t) {
@@ -260,18 +282,25 @@ void Listener::ready(std::uint32_t) {
     constexpr std::size_t kMaxArrivals = 512;
     constexpr int kBurst = 64;
     for (int i = 0; i < kBurst && socket_; ++i) {
-        Socket socket(::accept4(socket_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+        Socket socket(
+            kernel::accept4(socket_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
         if (!socket) {
             return accept_failed(errno);
         }
-        if (arrivals_.size() == kMaxArrivals) {
-            arrivals_.front()->detach();
-            finish(*arrivals_.front());
+        if (arrival_count_ == kMaxArrivals) {
+            Arrival& oldest = arrivals_.front();
+            oldest.detach();
+            finish(oldest);
         }
-        arrivals_.push_back(std::make_unique<Arrival>(*this, std::move(socket)));
-        if (arrivals_.back()->start() != 0) {
-            arrivals_.pop_back();
+        std::unique_ptr<Arrival> arrival;
+        if (!base::attempt(
+                [&] { arrival = std::make_unique<Arrival>(*this, std::move(socket)); })) {
+            DAT_WARN(ep_ctrl, "a connection is refused: out of memory");
+            continue;
         }
+        arrivals_.push(*arrival);
+        ++arrival_count_;
+        arrival.release()->start();
     }
 }
 
@@ -284,9 +313,16 @@ void Listener::accept_failed(int error) {
     // The connection stays in the queue and the descriptor readable: look again later.
     reactor_.remove(socket_.fd(), *this);
     accepting_ = false;
-    reactor_.arm(resume_, std::chrono::milliseconds(100));
+    look_later();
 }
 
-void Listener::resume() { accepting_ = reactor_.add(socket_.fd(), EPOLLIN, *this) == 0; }
+void Listener::look_later() { reactor_.arm(resume_, std::chrono::milliseconds(100)); }
+
+void Listener::resume() {
+    accepting_ = reactor_.add(socket_.fd(), EPOLLIN, *this) == 0;
+    if (!accepting_) {
+        look_later();
+    }
+}
 
 } // namespace dat::iwarp

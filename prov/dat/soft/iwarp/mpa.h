@@ -86,8 +86,8 @@ struct MpaFrame {
     // 0x0200 without 0x0400; siw copies the request's flags into its reply,
     // which therefore proves nothing.
     bool from_dat = false;
-    // Request: an offer of shared memory would be looked at. Reply: such an offer
-    // follows the frame. False wherever from_dat is.
+    // Request: an offer of shared memory would be looked at. Reply: the private data ends
+    // with such an offer. False wherever from_dat is.
     bool memory = false;
     std::optional<MpaEnhanced> enhanced; // revision 2 only
     // Decoding: a view into the bytes that were parsed. Encoding: read once,

@@ -149,7 +149,9 @@ bool Receiver::immediate(std::span<const std::byte> payload) {
         return fail(terminate_code(error), text(error));
     }
     const auto how = static_cast<std::uint8_t>(arrival() | soft::kWithData | soft::kByWrite);
-    inbox_.written(std::exchange(written_, 0), how, value);
+    if (!inbox_.written(std::exchange(written_, 0), how, value)) {
+        return inbox_failed();
+    }
     ++send_msn_;
     placed_one();
     return true;
@@ -180,7 +182,11 @@ bool Receiver::receive_posted() {
 
 bool Receiver::inbox_failed() {
     const Complaint why = complaint(inbox_.wrong());
-    return fail(why.code, why.what, why.of_receive ? Fault::Kind::receive : Fault::Kind::protocol);
+    const bool memory = inbox_.wrong() == soft::Inbox::Wrong::no_memory;
+    return fail(why.code, why.what,
+                memory           ? Fault::Kind::memory
+                : why.of_receive ? Fault::Kind::receive
+                                 : Fault::Kind::protocol);
 }
 
 } // namespace dat::iwarp

@@ -4,7 +4,9 @@
 // stands in placement.cpp. May include: soft, core, system headers.
 #include "soft/iwarp/receiver.h"
 
+#include "base/attempt.h"
 #include "soft/atomics.h"
+#include "soft/place.h"
 
 #include <algorithm>
 #include <atomic>
@@ -67,24 +69,39 @@ bool Receiver::arrived(std::size_t n) {
         return false;
     }
     if (used < bytes.size() || !frame_.empty()) [[unlikely]] {
-        keep(bytes.subspan(used));
+        return keep(bytes.subspan(used));
     }
     return true;
 }
 
+FrameCounter Receiver::frames_to_come() const {
+    FrameCounter counter;
+    if (placing_) {
+        const std::size_t trailer = fpdu_pad(ulpdu_size_) + kFpduCrcSize;
+        counter.inside(payload_size_ - placed_bytes_ + trailer,
+                       segment_.opcode == Opcode::read_response && segment_.last);
+    } else {
+        counter.inside(skip_, false);
+    }
+    counter.feed(frame_);
+    return counter;
+}
+
 // Keeps the beginning of a frame until its rest comes. With CRC on that may be as
 // large as a frame, which is not for an idle connection to hold.
-void Receiver::keep(std::span<const std::byte> left) {
+bool Receiver::keep(std::span<const std::byte> left) {
     constexpr std::size_t kIdle = 256;
     if (!frame_.empty() && left.data() >= frame_.data() &&
         left.data() <= frame_.data() + frame_.size()) {
         frame_.erase(frame_.begin(), frame_.end() - static_cast<std::ptrdiff_t>(left.size()));
-    } else {
-        frame_.assign(left.begin(), left.end());
+    } else if (!base::attempt([&] { frame_.assign(left.begin(), left.end()); })) {
+        return fail(TerminateCode::ddp_catastrophic, "there is no memory for a part of a frame",
+                    Fault::Kind::memory);
     }
     if (frame_.empty() && frame_.capacity() > kIdle) {
         std::vector<std::byte>().swap(frame_);
     }
+    return true;
 }
 
 // Takes whole frames, and the beginning of one whose payload can be read straight to
@@ -180,7 +197,8 @@ bool Receiver::frame(std::span<const std::byte> fpdu) {
     }
     const std::byte* from = payload.data();
     for (std::size_t i = 0; i < target_.count; ++i) {
-        std::memcpy(target_.pieces[i].iov_base, from, target_.pieces[i].iov_len);
+        soft::place(static_cast<std::byte*>(target_.pieces[i].iov_base), from,
+                    target_.pieces[i].iov_len);
         from += target_.pieces[i].iov_len;
     }
     return close();

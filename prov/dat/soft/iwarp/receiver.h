@@ -30,6 +30,7 @@ struct Fault {
         protocol,  // the peer broke a rule: it gets a Terminate with `code`
         receive,   // this side's receive failed (completed already): likewise
         terminate, // the peer sent a Terminate with `code`
+        memory,    // there is none for what it sent: likewise
     };
     Kind kind = Kind::none;
     TerminateCode code = TerminateCode::rdmap_unspecified;
@@ -65,6 +66,8 @@ class Receiver {
     const Fault& fault() const { return fault_; }
     // The first frame has come in.
     bool awake() const { return awake_; }
+    // What of the stream's frames is still to come, for who reads on.
+    FrameCounter frames_to_come() const;
     // The stream is inside a frame.
     bool inside_frame() const { return !frame_.empty() || placing_ || skip_ > 0; }
     // Where more waits than may, do not read: inbox().full().
@@ -87,7 +90,7 @@ class Receiver {
     std::span<iovec> special_room();
     std::size_t take_messages(std::span<const std::byte> bytes);
     std::size_t consume(std::span<const std::byte> bytes);
-    void keep(std::span<const std::byte> left);
+    bool keep(std::span<const std::byte> left);
     bool frame(std::span<const std::byte> fpdu);
     bool begin_direct(std::span<const std::byte> part);
     bool control(std::span<const std::byte> payload);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // See sender.h: the order of frames, and handing them to the socket. How each kind
-// of frame is built stands in frames.cpp. May include: soft, core, system headers.
+// of frame is built stands in frames.cpp. May include: soft, core, base, system headers.
 #include "soft/iwarp/sender.h"
 
+#include "base/attempt.h"
+#include "soft/kernel.h"
 #include "soft/random.h"
 
 #include <algorithm>
@@ -25,12 +27,12 @@ bool passes(int error) {
 ssize_t hand_over(int fd, std::span<iovec> pieces) {
     constexpr int kFlags = MSG_NOSIGNAL | MSG_DONTWAIT;
     if (pieces.size() == 1) {
-        return ::send(fd, pieces[0].iov_base, pieces[0].iov_len, kFlags);
+        return kernel::send(fd, pieces[0].iov_base, pieces[0].iov_len, kFlags);
     }
     msghdr message{};
     message.msg_iov = pieces.data();
     message.msg_iovlen = pieces.size();
-    return ::sendmsg(fd, &message, kFlags);
+    return kernel::sendmsg(fd, &message, kFlags);
 }
 
 } // namespace
@@ -139,7 +141,7 @@ Sender::Result Sender::push_all(int fd) {
         if (result != Result::done) {
             return result;
         }
-        if (!more) {
+        if (!more && !batch.cut) {
             return refusal_ == soft::Refusal::none ? Result::done : Result::refused;
         }
     }
@@ -164,7 +166,7 @@ bool Sender::frame_next(Cursor& at, Batch& batch) {
         frame_ack(at, batch);
         return true;
     }
-    if (responses && (at.responses_turn || !requests)) {
+    if (responses && (!requests || response_goes_first(at))) {
         at.responses_turn = false;
         return frame_response(at, batch);
     }
@@ -174,6 +176,24 @@ bool Sender::frame_next(Cursor& at, Batch& batch) {
         return true;
     }
     return false;
+}
+
+// There are both, a response and a request that may go out. They take turns, segment by segment.
+// But RFC 5040 5.1 and 5.4 have segments of different messages apart by their queue only, and
+// tagged ones have none: siw wants a message whole before another of its kind, tagged or not,
+// begins. What is of the other kind may stand between. A `dat` peer can tell them apart.
+bool Sender::response_goes_first(const Cursor& at) const {
+    if (!dat_peer_) {
+        const bool write = endpoint_.request(at.seq).op == soft::OpCode::write;
+        if (at.response_offset > 0 && write) {
+            return true;
+        }
+        const bool atomic = responses_[at.response % responses_.size()].atomic;
+        if (at.offset > 0 && write != atomic) {
+            return false;
+        }
+    }
+    return at.responses_turn;
 }
 
 // Whether the next request may be framed: reads are bounded by what the peer
@@ -262,10 +282,17 @@ Sender::Result Sender::failed(int error) {
     return passes(error) ? Result::blocked : Result::dead;
 }
 
+// For the rest of a frame that the socket has in part.
+Sender::Result Sender::no_memory() {
+    error_ = ENOMEM;
+    out_of_memory_ = true;
+    return Result::dead;
+}
+
 Sender::Result Sender::write_rest(int fd) {
     while (rest_done_ < rest_.size()) {
-        const ssize_t n = ::send(fd, rest_.data() + rest_done_, rest_.size() - rest_done_,
-                                 MSG_NOSIGNAL | MSG_DONTWAIT);
+        const ssize_t n = kernel::send(fd, rest_.data() + rest_done_, rest_.size() - rest_done_,
+                                       MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n < 0) {
             return failed(errno);
         }
@@ -284,7 +311,15 @@ std::vector<std::byte> Sender::take_rest() {
 }
 
 Sender::Result Sender::write_batch(int fd, Batch& batch) {
-    const ssize_t n = hand_over(fd, {batch.vectors.data(), batch.vector_count});
+    ssize_t n = hand_over(fd, {batch.vectors.data(), batch.vector_count});
+    if (n < 0 && errno == EFAULT) [[unlikely]] {
+        const Cursor first = batch.frames[0].after;
+        batch.keep_readable();
+        if (batch.frame_count == 0) {
+            return unreadable(first);
+        }
+        n = hand_over(fd, {batch.vectors.data(), batch.vector_count});
+    }
     if (n < 0) {
         return failed(errno);
     }
@@ -293,28 +328,19 @@ Sender::Result Sender::write_batch(int fd, Batch& batch) {
     std::size_t begin = 0;
     for (std::size_t i = 0; i < batch.frame_count && begin < taken; ++i) {
         const Frame& frame = batch.frames[i];
-        if (frame.end > taken) {
-            keep_rest(batch, taken, frame.end);
+        bool kept = true;
+        if (frame.end > taken &&
+            !base::attempt([&] { kept = keep_rest(batch, taken, frame.end); })) {
+            return no_memory();
+        }
+        if (!kept) [[unlikely]] {
+            ended_ = true; // within a frame: nothing can follow
+            return unreadable(frame.after);
         }
         commit(frame.after);
         begin = frame.end;
     }
     return taken == batch.bytes ? Result::done : Result::blocked;
-}
-
-// Copies bytes [from, to) of the batch.
-void Sender::keep_rest(const Batch& batch, std::size_t from, std::size_t to) {
-    std::size_t begin = 0;
-    for (std::size_t i = 0; i < batch.vector_count && begin < to; ++i) {
-        const iovec& vector = batch.vectors[i];
-        const std::size_t end = begin + vector.iov_len;
-        const auto* base = static_cast<const std::byte*>(vector.iov_base);
-        if (end > from) {
-            rest_.insert(rest_.end(), base + (std::max(from, begin) - begin),
-                         base + (std::min(to, end) - begin));
-        }
-        begin = end;
-    }
 }
 
 } // namespace dat::iwarp

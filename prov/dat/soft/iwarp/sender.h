@@ -11,10 +11,12 @@
 #include "soft/domain.h"
 #include "soft/endpoint.h"
 #include "soft/iwarp/rdmap.h"
+#include "soft/iwarp/remainder.h"
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <list>
 #include <span>
 #include <sys/uio.h>
 #include <vector>
@@ -66,6 +68,8 @@ class Sender {
                cursor_.response == response_tail_ && !cursor_.rtr_due && !cursor_.ack_due;
     }
     int error() const { return error_; }
+    // There was no memory for the rest of a frame that the socket has in part.
+    bool out_of_memory() const { return out_of_memory_; }
     soft::Refusal refusal() const { return refusal_; }
     std::uint64_t bytes_sent() const { return bytes_sent_; }
 
@@ -115,6 +119,9 @@ class Sender {
     void terminate(TerminateCode code, std::span<const std::byte> ulpdu, std::size_t ulpdu_size);
     // The bytes that must still go out for the stream to end at a frame's end.
     std::vector<std::byte> take_rest();
+    // These, and all that is owed (soft::Endpoint::is_owed()). The connection has ended: nothing
+    // is sent by this sender any more.
+    Remainder take_remainder();
     // The request that is to be framed next.
     std::uint64_t current() const { return cursor_.seq; }
 
@@ -165,7 +172,11 @@ class Sender {
         std::array<Frame, kFrames> frames;
         std::array<iovec, kVectors> vectors;
 
+        bool cut = false; // frames were taken out that are to be built again
+
         bool full() const;
+        // Leaves the frames before the first one with payload that cannot be read.
+        void keep_readable();
         void add(const std::byte* from, std::size_t size);
         void close_frame(const Cursor& after) {
             Frame& frame = frames[frame_count++];
@@ -198,11 +209,13 @@ class Sender {
     Result push_all(int fd);
     void confirm(std::uint32_t count);
     Result failed(int error);
+    Result no_memory();
     // By the number of the read: it differs from one to the next.
     std::uint32_t sink_stag_of(std::uint64_t read) const {
         return sink_key_ ^ static_cast<std::uint32_t>(read);
     }
     bool frame_next(Cursor& at, Batch& batch);
+    bool response_goes_first(const Cursor& at) const;
     bool request_ready(const Cursor& at);
     bool is_fenced(const Cursor& at) const;
     void carry_out_binds();
@@ -223,7 +236,14 @@ class Sender {
                      std::span<const soft::Iov> iov, std::uint64_t skip, std::size_t size);
     void step(Cursor& at, const soft::Request& request, std::size_t framed);
     void commit(const Cursor& after);
-    void keep_rest(const Batch& batch, std::size_t from, std::size_t to);
+    // False: a part of it cannot be read.
+    bool keep_rest(const Batch& batch, std::size_t from, std::size_t to);
+    // The next frame, whose cursor is `after`, has payload that cannot be read.
+    Result unreadable(const Cursor& after);
+    bool is_passed_over(const Cursor& at) const;
+    std::uint64_t bytes_before(std::uint64_t end) const;
+    std::uint64_t response_left() const;
+    bool frame_rest(std::uint64_t end, std::list<Remainder::Pause>& pauses);
     Result write_rest(int fd);
     Result write_batch(int fd, Batch& batch);
 
@@ -250,6 +270,7 @@ class Sender {
     std::uint64_t response_tail_ = 0; // responses queued in all
     std::vector<Response> responses_; // by number modulo ird
     std::uint64_t bytes_sent_ = 0;
+    bool out_of_memory_ = false;
     int error_ = 0;
     soft::Refusal refusal_ = soft::Refusal::none;
 };

@@ -6,6 +6,9 @@
 // May include: soft, core, system headers.
 #include "soft/iwarp/sender.h"
 
+#include "base/attempt.h"
+#include "soft/kernel.h"
+
 #include <cerrno>
 #include <cstring>
 #include <sys/socket.h>
@@ -56,14 +59,16 @@ Sender::Result Sender::push_small_sends(int fd, bool& sent) {
     if (!sent) {
         return Result::done;
     }
-    const ssize_t n = ::send(fd, scratch.data(), size, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t n = kernel::send(fd, scratch.data(), size, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n < 0) {
         return failed(errno);
     }
     const auto taken = static_cast<std::size_t>(n);
     bytes_sent_ += taken;
-    if (taken < size) [[unlikely]] {
-        seq = keep_rest_of_small_sends(scratch.first(size), taken);
+    if (taken < size && !base::attempt([&] {
+            seq = keep_rest_of_small_sends(scratch.first(size), taken);
+        })) [[unlikely]] {
+        return no_memory();
     }
     commit_small_sends(seq);
     return taken == size ? Result::done : Result::blocked;

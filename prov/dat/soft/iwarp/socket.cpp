@@ -3,11 +3,15 @@
 // See socket.h. May include: std, system headers.
 #include "soft/iwarp/socket.h"
 
+#include "soft/kernel.h"
+
 #include <algorithm>
 #include <arpa/inet.h>
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
+#include <ifaddrs.h>
 #include <netinet/tcp.h>
 #include <unistd.h>
 #include <utility>
@@ -74,18 +78,22 @@ bool SocketAddress::multicast_or_broadcast() const {
     return IN_MULTICAST(a) || a == INADDR_BROADCAST;
 }
 
-std::string SocketAddress::text() const {
+SocketAddress::Text SocketAddress::text() const {
     std::array<char, INET6_ADDRSTRLEN> host{};
+    Text text;
     switch (family()) {
     case AF_INET:
         inet_ntop(AF_INET, &storage_.v4.sin_addr, host.data(), host.size());
-        return std::string(host.data()) + ":" + std::to_string(port());
+        std::snprintf(text.chars_.data(), text.chars_.size(), "%s:%u", host.data(), port());
+        break;
     case AF_INET6:
         inet_ntop(AF_INET6, &storage_.v6.sin6_addr, host.data(), host.size());
-        return "[" + std::string(host.data()) + "]:" + std::to_string(port());
+        std::snprintf(text.chars_.data(), text.chars_.size(), "[%s]:%u", host.data(), port());
+        break;
     default:
-        return "no address";
+        std::snprintf(text.chars_.data(), text.chars_.size(), "no address");
     }
+    return text;
 }
 
 Socket& Socket::operator=(Socket&& other) noexcept {
@@ -100,7 +108,7 @@ int Socket::release() { return std::exchange(fd_, -1); }
 
 void Socket::close() {
     if (fd_ >= 0) {
-        ::close(release());
+        kernel::close(release());
     }
 }
 
@@ -149,5 +157,40 @@ Socket Socket::open(int family, int& error) {
 }
 
 void Socket::share_port(bool share) const { set(fd_, SOL_SOCKET, SO_REUSEADDR, share); }
+
+namespace {
+
+// An interface has it.
+bool is_assigned(const SocketAddress& address) {
+    ifaddrs* all = nullptr;
+    if (getifaddrs(&all) != 0) {
+        return false;
+    }
+    bool found = false;
+    for (const ifaddrs* each = all; each && !found; each = each->ifa_next) {
+        const sockaddr* at = each->ifa_addr;
+        const std::size_t size = !at                         ? 0
+                                 : at->sa_family == AF_INET6 ? sizeof(sockaddr_in6)
+                                                             : sizeof(sockaddr_in);
+        found = SocketAddress(at, size).same_host(address);
+    }
+    freeifaddrs(all);
+    return found;
+}
+
+// Mostly tells what is no address of this host by a few short calls; some hosts let
+// everything be bound.
+bool may_be_bound(SocketAddress address) {
+    address.set_port(0);
+    const Socket probe(::socket(address.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    return probe && ::bind(probe.fd(), address.get(), address.size()) == 0;
+}
+
+} // namespace
+
+bool on_this_host(const SocketAddress& local, const SocketAddress& peer) {
+    return peer.valid() &&
+           (peer.loopback() || peer.same_host(local) || (may_be_bound(peer) && is_assigned(peer)));
+}
 
 } // namespace dat::iwarp

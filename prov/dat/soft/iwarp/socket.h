@@ -4,10 +4,11 @@
 #ifndef DAT_SOFT_IWARP_SOCKET_H
 #define DAT_SOFT_IWARP_SOCKET_H
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <netinet/in.h>
-#include <string>
+#include <string_view>
 #include <sys/socket.h>
 
 namespace dat::iwarp {
@@ -29,7 +30,20 @@ class SocketAddress {
     bool loopback() const;
     bool same_host(const SocketAddress& other) const; // whatever the ports are
     bool multicast_or_broadcast() const;
-    std::string text() const; // 192.0.2.1:80, [2001:db8::1]:80
+    // 192.0.2.1:80, [2001:db8::1]:80; takes no memory.
+    class Text {
+      public:
+        const char* c_str() const { return chars_.data(); }
+        operator std::string_view() const { return c_str(); }
+        friend bool operator==(const Text& text, std::string_view other) {
+            return std::string_view(text) == other;
+        }
+
+      private:
+        friend class SocketAddress;
+        std::array<char, INET6_ADDRSTRLEN + 8> chars_{};
+    };
+    Text text() const;
 
   private:
     union {
@@ -68,6 +82,10 @@ class Socket {
   private:
     int fd_ = -1;
 };
+
+// Whether a connection from `local` to `peer` stays within this host, and its network
+// namespace: the peer's address is one of its own.
+bool on_this_host(const SocketAddress& local, const SocketAddress& peer);
 
 } // namespace dat::iwarp
 

@@ -4,9 +4,9 @@
 #include "soft/iwarp/terminate.h"
 
 #include <algorithm>
-#include <cassert>
 #include <iterator>
 
+#include "base/assert.h"
 #include "soft/iwarp/rdmap.h"
 
 namespace dat::iwarp {
@@ -132,10 +132,11 @@ Terminate make_terminate(TerminateCode code, std::span<const std::byte> ulpdu,
 
 std::size_t encode_terminate(const Terminate& terminate,
                              std::span<std::byte, kTerminateMaxSize> out) {
-    assert(terminate.ddp_header.empty() || terminate.has_ddp_length);
-    assert(terminate.ddp_header.size() <= kDdpMaxHeaderSize);
-    assert(terminate.read_request.empty() ||
-           (terminate.read_request.size() == kReadRequestSize && !terminate.ddp_header.empty()));
+    DAT_ASSERT(terminate.ddp_header.empty() || terminate.has_ddp_length);
+    DAT_ASSERT(terminate.ddp_header.size() <= kDdpMaxHeaderSize);
+    DAT_ASSERT(
+        terminate.read_request.empty() ||
+        (terminate.read_request.size() == kReadRequestSize && !terminate.ddp_header.empty()));
     const int control = (terminate.has_ddp_length ? kHasLength : 0) |
                         (terminate.ddp_header.empty() ? 0 : kHasDdpHeader) |
                         (terminate.read_request.empty() ? 0 : kHasReadRequest);

@@ -3,15 +3,22 @@
 // See door.h. May include: soft, base, system headers.
 #include "soft/shm/door.h"
 
+#include "base/attempt.h"
 #include "base/log.h"
 #include "soft/barrier.h"
+#include "soft/kernel.h"
 #include "soft/random.h"
+#include "soft/shm/local_socket.h"
 #include "soft/shm/memory.h"
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdarg>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
+#include <optional>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -22,53 +29,74 @@ namespace dat::shm {
 
 namespace {
 
-constexpr std::uint32_t kMagic = 0x64617431; // of this layout of Hello, Welcome and Layout
-
-// What one side tells of itself.
-struct Self {
-    std::uint64_t probe_address; // of a word of its memory, to try pull() with
-    std::uint64_t probe_value;
-    std::uint32_t barriers; // its heavy_barrier() reaches others, and theirs reach it
-    std::uint32_t unused;
-};
-struct Hello {
-    std::uint32_t magic;
-    std::uint32_t unused;
-    std::uint64_t cookie;
-    Self self;
-};
-struct Welcome {
-    std::uint32_t magic;
-    std::uint32_t unused;
-    Self self;
-};
+// How long strangers wait once many have come.
+constexpr std::chrono::milliseconds kPause{10};
 
 Self self() {
-    static const std::uint64_t probe = soft::random_bits();
-    return {reinterpret_cast<std::uintptr_t>(&probe), probe, soft::barriers_reach() ? 1u : 0u, 0};
+    const Image image = own_image();
+    return {image.address, image.word, soft::barriers_reach() ? 1u : 0u, 0};
 }
 
-void know(LinkParameters& parameters, const Self& peer, const iwarp::Socket& bell) {
-    ucred credentials{};
-    socklen_t size = sizeof credentials;
+void explain(Why& why, const char* format, ...) __attribute__((format(printf, 2, 3), cold));
+void explain(Why& why, const char* format, ...) {
+    va_list args;
+    va_start(args, format);
+    std::vsnprintf(why.data(), why.size(), format, args);
+    va_end(args);
+}
+
+// The number behind `key` in a file of /proc; -1: there is none.
+int number_in(const char* file, const char* key) {
+    std::array<char, 4096> text{};
+    const kernel::NoCancel while_reading;
+    const iwarp::Socket from(::open(file, O_RDONLY | O_CLOEXEC));
+    if (!from || kernel::read(from.fd(), text.data(), text.size() - 1) <= 0) {
+        return -1;
+    }
+    const char* const at = std::strstr(text.data(), key);
+    return at ? std::atoi(at + std::strlen(key)) : -1;
+}
+
+// Why process_vm_readv(2) has failed with `error` for a process of the same user.
+void explain_copying(Why& why, int process, int error) {
+    const int scope = number_in("/proc/sys/kernel/yama/ptrace_scope", "");
+    if (error == EPERM && scope > 0) {
+        explain(why, "kernel.yama.ptrace_scope is %d, 0 would let process %d be read", scope,
+                process);
+    } else if ((error == EPERM || error == ENOSYS) &&
+               number_in("/proc/self/status", "Seccomp:\t") > 0) {
+        explain(why, "process_vm_readv(2): %s; this process has a seccomp filter",
+                std::strerror(error));
+    } else {
+        explain(why, "process_vm_readv(2) of process %d: %s", process, std::strerror(error));
+    }
+}
+
+// Before the peer may send anything, so that its first large message is copied already.
+void know(LinkParameters& parameters, Why& why, const Self& peer, const iwarp::Socket& bell,
+          const Segment& segment) {
     // A process number can get another owner. So nobody's memory is read whom this user
     // may not trace, even where this process could: its peer would be told what is there.
-    if (getsockopt(bell.fd(), SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0 &&
-        credentials.uid == geteuid()) {
-        parameters.peer = credentials.pid; // 0: of a process namespace that is not seen here
+    // Nor that of a process that could not stop this one as well: it could make a copy wait.
+    Credentials who;
+    if (!credentials_of(bell, who)) {
+        explain(why, "the kernel does not say whose process the peer is");
+    } else if (who.user != geteuid()) {
+        explain(why, "process %d is of user %u, this one of user %u", static_cast<int>(who.process),
+                static_cast<unsigned>(who.user), static_cast<unsigned>(geteuid()));
+    } else if (!same_process_namespace(who.process)) {
+        explain(why, "the peer is in another process namespace");
+    } else {
+        parameters.peer = {who.process, peer.image_address, peer.image_word};
     }
-    parameters.pulls = can_pull(parameters.peer, peer.probe_address, peer.probe_value);
+    errno = 0;
+    parameters.pulls = can_pull(parameters.peer);
+    if (!parameters.pulls && parameters.peer.process > 0 &&
+        base::wants(base::LogLevel::info, base::LogArea::ep_ctrl)) {
+        explain_copying(why, static_cast<int>(who.process), errno);
+    }
+    segment.side(parameters.initiator).mine->pulls.store(parameters.pulls ? 1 : 0);
     parameters.fences = peer.barriers == 0 || !soft::barriers_reach();
-    if (!parameters.pulls) {
-        DAT_INFO(ep_ctrl,
-                 "large messages from process %d come in pieces: its memory cannot be "
-                 "read from here (process_vm_readv(2))",
-                 static_cast<int>(parameters.peer));
-    }
-}
-
-iwarp::Socket local_socket() {
-    return iwarp::Socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
 
 // The address of a door, in the abstract name space: its name begins with a zero byte.
@@ -82,62 +110,42 @@ socklen_t address_of(const std::array<std::uint64_t, 2>& name, sockaddr_un& addr
                                   static_cast<std::size_t>(length));
 }
 
-// One descriptor along with the message, or none.
-union Ancillary {
-    cmsghdr header;
-    std::array<char, CMSG_SPACE(sizeof(int))> room;
-};
-
-bool send_with(const iwarp::Socket& socket, const Hello& hello, int fd) {
-    iovec bytes{const_cast<Hello*>(&hello), sizeof hello};
-    Ancillary ancillary{};
-    msghdr message{};
-    message.msg_iov = &bytes;
-    message.msg_iovlen = 1;
-    message.msg_control = ancillary.room.data();
-    message.msg_controllen = ancillary.room.size();
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof fd);
-    std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
-    return ::sendmsg(socket.fd(), &message, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof hello;
+template <class Message>
+bool say(const iwarp::Socket& socket, const Message& message, int fd = -1) {
+    return send_with(socket, std::as_bytes(std::span(&message, 1)), fd);
 }
 
-// -1: no whole message. Else the descriptor that came along, the caller's; `fd` is none
-// where the message had none.
-ssize_t receive_with(const iwarp::Socket& socket, Hello& hello, iwarp::Socket& fd) {
-    iovec bytes{&hello, sizeof hello};
-    Ancillary ancillary{};
-    msghdr message{};
-    message.msg_iov = &bytes;
-    message.msg_iovlen = 1;
-    message.msg_control = ancillary.room.data();
-    message.msg_controllen = ancillary.room.size();
-    const ssize_t n = ::recvmsg(socket.fd(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    if (n < 0) {
-        return n;
+TcpEnd end_of(const iwarp::SocketAddress& address) {
+    TcpEnd end;
+    end.port = address.port();
+    if (address.family() == AF_INET6) {
+        const auto* v6 = reinterpret_cast<const sockaddr_in6*>(address.get());
+        std::memcpy(end.host.data(), &v6->sin6_addr, end.host.size());
+    } else if (address.family() == AF_INET) {
+        const auto* v4 = reinterpret_cast<const sockaddr_in*>(address.get());
+        end.host[10] = end.host[11] = 0xff;
+        std::memcpy(end.host.data() + 12, &v4->sin_addr, 4);
     }
-    // The room is for one: of more the kernel closes the others.
-    const cmsghdr* header = CMSG_FIRSTHDR(&message);
-    if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
-        header->cmsg_len == CMSG_LEN(sizeof(int))) {
-        int passed = -1;
-        std::memcpy(&passed, CMSG_DATA(header), sizeof passed);
-        fd = iwarp::Socket(passed);
-    }
-    return n;
+    return end;
 }
 
 } // namespace
 
+TcpEnds ends_of(const iwarp::SocketAddress& initiator, const iwarp::SocketAddress& responder) {
+    return {end_of(initiator), end_of(responder)};
+}
+
 // --- the responder's side ---
 
-// A connection at the door that has not said what for, for a limited time.
+// A connection at the door: it says what for, and then that it has come in, both within
+// a limited time.
 class Door::Guest final : private soft::Pollable, private soft::Timer {
   public:
     Guest(Door& door, iwarp::Socket socket) : door_(door), socket_(std::move(socket)) {}
-    ~Guest() { detach(); }
+    ~Guest() {
+        detach();
+        let_go(std::move(socket_), door_.reaper_);
+    }
 
     void start() {
         auto& reactor = door_.domain_.handshakes();
@@ -149,15 +157,23 @@ class Door::Guest final : private soft::Pollable, private soft::Timer {
         ready(EPOLLIN); // mostly it has spoken already
     }
 
+    bool is_invited() const { return segment_ ? true : false; }
+    std::uint64_t cookie() const { return cookie_; }
+
     void leave(const char* why) {
         DAT_INFO(ep_ctrl, "an offer of shared memory is not taken: %s", why);
         detach();
-        socket_.close();
+        let_go(std::move(socket_), door_.reaper_);
+        Host* const host = is_invited() ? door_.settle(cookie_) : nullptr;
         door_.dismiss(*this);
+        if (host) {
+            host->stayed_out();
+        }
     }
 
   private:
     void expired() override { leave("it said nothing"); }
+    void lost() override { leave("what it says cannot be waited for any more"); }
 
     void detach() {
         door_.domain_.handshakes().disarm(*this);
@@ -167,65 +183,99 @@ class Door::Guest final : private soft::Pollable, private soft::Timer {
     }
 
     void ready(std::uint32_t) override {
-        Hello hello{};
-        iwarp::Socket memory;
-        const ssize_t n = receive_with(socket_, hello, memory);
+        std::array<std::byte, kLongestMessage + 1> room;
+        const ssize_t n = receive(socket_, room);
         if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
             return;
         }
-        Host* host =
-            n == sizeof hello && hello.magic == kMagic ? door_.host_of(hello.cookie) : nullptr;
-        if (!host) {
+        const std::span bytes(room.data(), n > 0 ? static_cast<std::size_t>(n) : 0);
+        if (!is_invited()) {
+            ask(parse<Hello>(bytes));
+        } else if (parse<Joined>(bytes)) {
+            come_in();
+        } else {
+            leave("the peer could not use the memory");
+        }
+    }
+
+    void ask(const std::optional<Hello>& hello) {
+        Offered* const offer = hello ? door_.offered(hello->cookie) : nullptr;
+        if (!offer || offer->taken || offer->ends != hello->ends) {
             return leave("what came is not for any connection");
         }
-        Joint joint;
-        int error = memory ? 0 : -EBADF;
-        if (memory) {
-            joint.segment = Segment::adopt(memory.fd(), error);
-        }
-        if (!joint.segment) {
+        int fd = -1;
+        int error = 0;
+        Segment segment = Segment::create(fd, error);
+        const iwarp::Socket memory(fd);
+        if (!segment) {
             return leave(std::strerror(-error));
         }
-        detach();
-        joint.bell = std::move(socket_);
-        know(joint.parameters, hello.self, joint.bell);
-        const Welcome welcome{kMagic, 0, self()};
-        const bool sent = ::send(joint.bell.fd(), &welcome, sizeof welcome,
-                                 MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof welcome;
-        door_.dismiss(*this);
-        if (sent) {
-            host->joined(std::move(joint));
+        know(parameters_, why_, hello->self, socket_, segment);
+        Welcome welcome;
+        welcome.self = self();
+        if (!say(socket_, welcome, memory.fd())) {
+            return leave(std::strerror(errno));
         }
+        segment_ = std::move(segment);
+        cookie_ = hello->cookie;
+        offer->taken = true;
+        offer->host->invited();
+    }
+
+    void come_in() {
+        Host* const host = door_.settle(cookie_);
+        if (!host) {
+            return leave("its connection is over");
+        }
+        detach();
+        Joint joint;
+        joint.bell = std::move(socket_);
+        joint.segment = std::move(segment_);
+        joint.parameters = parameters_;
+        joint.why = why_;
+        door_.dismiss(*this);
+        host->joined(std::move(joint));
     }
 
     Door& door_;
     iwarp::Socket socket_;
     bool watched_ = false;
+    // Once it is invited.
+    Segment segment_;
+    std::uint64_t cookie_ = 0;
+    LinkParameters parameters_;
+    Why why_{};
 };
 
 Door::Door(soft::Domain& domain) : domain_(domain) {}
 
 Door::~Door() {
     guests_.clear();
-    if (socket_) {
-        domain_.handshakes().remove(socket_.fd(), *this);
-    }
+    dismissed_.clear();
+    shut();
 }
 
-Door* Door::of(soft::Domain& domain) {
+Door& Door::at(soft::Domain& domain) {
     if (!domain.companion()) {
         domain.companion() = std::make_unique<Door>(domain);
     }
-    auto* door = static_cast<Door*>(domain.companion().get());
-    if (door->socket_) {
-        return door;
+    return *static_cast<Door*>(domain.companion().get());
+}
+
+Door* Door::of(soft::Domain& domain) {
+    Door& door = at(domain);
+    if (door.reaper_.full()) {
+        return nullptr;
     }
-    if (const int error = door->open(); error != 0) {
+    if (door.socket_) {
+        return &door;
+    }
+    if (const int error = door.open(); error != 0) {
         DAT_WARN(ep_ctrl, "a connection of one host stays on TCP: no local socket: %s",
                  std::strerror(-error));
         return nullptr;
     }
-    return door;
+    return &door;
 }
 
 int Door::open() {
@@ -239,14 +289,24 @@ int Door::open() {
     }
     const int error = domain_.handshakes().add(socket.fd(), EPOLLIN, *this);
     if (error == 0) {
+        watched_ = true;
         socket_ = std::move(socket);
     }
     return error;
 }
 
-Offer Door::offer(Host& host) {
+// Whoever waits there, and what he has sent, goes with it.
+void Door::shut() {
+    domain_.handshakes().disarm(*this);
+    if (std::exchange(watched_, false)) {
+        domain_.handshakes().remove(socket_.fd(), *this);
+    }
+    let_go(std::move(socket_), reaper_);
+}
+
+Offer Door::offer(Host& host, const TcpEnds& ends) {
     std::uint64_t cookie = soft::random_bits();
-    while (!hosts_.emplace(cookie, &host).second) {
+    while (!offers_.emplace(cookie, Offered{&host, ends, false}).second) {
         cookie = soft::random_bits();
     }
     Offer offer;
@@ -258,16 +318,33 @@ Offer Door::offer(Host& host) {
 void Door::withdraw(const Offer& offer) {
     std::uint64_t cookie = 0;
     std::memcpy(&cookie, offer.data() + sizeof name_, sizeof cookie);
-    hosts_.erase(cookie);
+    const auto found = offers_.find(cookie);
+    if (found == offers_.end()) {
+        return;
+    }
+    const bool taken = found->second.taken;
+    offers_.erase(found);
+    const auto guest = std::find_if(guests_.begin(), guests_.end(), [&](const auto& each) {
+        return taken && each->is_invited() && each->cookie() == cookie;
+    });
+    if (guest != guests_.end()) {
+        (*guest)->leave("its connection is over");
+    }
 }
 
-// The offer can be taken once.
-Host* Door::host_of(std::uint64_t cookie) {
-    const auto found = hosts_.find(cookie);
-    Host* host = found == hosts_.end() ? nullptr : found->second;
-    if (host) {
-        hosts_.erase(found);
+Door::Offered* Door::offered(std::uint64_t cookie) {
+    const auto found = offers_.find(cookie);
+    return found == offers_.end() ? nullptr : &found->second;
+}
+
+// It has been taken, or not; who made it, or nullptr.
+Host* Door::settle(std::uint64_t cookie) {
+    const auto found = offers_.find(cookie);
+    if (found == offers_.end()) {
+        return nullptr;
     }
+    Host* const host = found->second.host;
+    offers_.erase(found);
     return host;
 }
 
@@ -282,21 +359,76 @@ void Door::dismiss(Guest& guest) {
 }
 
 void Door::ready(std::uint32_t) {
-    // So many may be silent; then the oldest leaves.
-    constexpr std::size_t kMaxGuests = 64;
     constexpr int kBurst = 64;
     dismissed_.clear();
-    for (int i = 0; i < kBurst; ++i) {
+    for (int i = 0; i < kBurst && watched_; ++i) {
         iwarp::Socket socket(
-            ::accept4(socket_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+            kernel::accept4(socket_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
         if (!socket) {
             return accept_failed(errno);
         }
-        if (guests_.size() == kMaxGuests) {
-            guests_.front()->leave("too many come and say nothing");
+        if (is_permitted(socket, domain_.settings().shm_peers)) {
+            admit(std::move(socket));
+        } else {
+            turn_away(std::move(socket));
         }
-        guests_.push_back(std::make_unique<Guest>(*this, std::move(socket)));
-        guests_.back()->start();
+    }
+}
+
+void Door::admit(iwarp::Socket socket) {
+    // So many may be silent; then the oldest of them leaves.
+    constexpr std::size_t kMaxGuests = 64;
+    if (guests_.size() >= kMaxGuests) {
+        const auto silent = std::find_if(guests_.begin(), guests_.end(),
+                                         [](const auto& each) { return !each->is_invited(); });
+        if (silent != guests_.end()) {
+            (*silent)->leave("too many come and say nothing");
+        }
+    }
+    if (!base::attempt([&] {
+            dismissed_.reserve(dismissed_.size() + guests_.size() +
+                               1); // so that leaving needs none
+            guests_.push_back(std::make_unique<Guest>(*this, std::move(socket)));
+        })) {
+        DAT_WARN(ep_ctrl, "a connection of one host stays on TCP: out of memory");
+        return;
+    }
+    guests_.back()->start();
+}
+
+// Nothing of what a stranger says is read.
+void Door::turn_away(iwarp::Socket socket) {
+    constexpr std::uint32_t kCrowd = 256;
+    Credentials who;
+    credentials_of(socket, who);
+    DAT_INFO(ep_ctrl,
+             "process %d of user %u is sent away from the local socket: it is for user %u; "
+             "FI_DAT_SHM_PEERS=any lets in all",
+             static_cast<int>(who.process), static_cast<unsigned>(who.user),
+             static_cast<unsigned>(geteuid()));
+    let_go(std::move(socket), reaper_);
+    if (++strangers_ >= kCrowd || reaper_.full()) {
+        pause();
+    }
+}
+
+// However many strangers come, they take a small part of the domain's time, and of its
+// descriptors.
+void Door::pause() {
+    strangers_ = 0;
+    domain_.handshakes().remove(socket_.fd(), *this);
+    watched_ = false;
+    domain_.handshakes().arm(*this, kPause);
+}
+
+void Door::expired() {
+    if (reaper_.full()) {
+        domain_.handshakes().arm(*this, kPause);
+        return;
+    }
+    watched_ = domain_.handshakes().add(socket_.fd(), EPOLLIN, *this) == 0;
+    if (!watched_) {
+        shut();
     }
 }
 
@@ -306,51 +438,87 @@ void Door::accept_failed(int error) {
     if (error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS) {
         DAT_WARN(ep_ctrl, "connections of one host stay on TCP: %s; ulimit -n shows the limit",
                  std::strerror(error));
-        domain_.handshakes().remove(socket_.fd(), *this);
-        socket_.close();
+        shut();
     }
 }
 
 // --- the initiator's side ---
 
-bool knock(const Offer& offer, Joint& joint) {
+bool knock(soft::Domain& domain, const Offer& offer, const TcpEnds& ends, Joint& joint) {
+    if (!base::attempt([&] { Door::at(domain); })) {
+        explain(joint.why, "out of memory");
+        return false;
+    }
+    Reaper& reaper = Door::at(domain).reaper();
     std::array<std::uint64_t, 2> name{};
-    Hello hello{kMagic, 0, 0, self()};
+    Hello hello;
     std::memcpy(name.data(), offer.data(), sizeof name);
     std::memcpy(&hello.cookie, offer.data() + sizeof name, sizeof hello.cookie);
+    hello.ends = ends;
+    hello.self = self();
     joint.bell = local_socket();
+    joint.parameters.initiator = true;
     sockaddr_un address;
     const socklen_t size = address_of(name, address);
     if (!joint.bell ||
-        ::connect(joint.bell.fd(), reinterpret_cast<sockaddr*>(&address), size) != 0) {
-        DAT_INFO(ep_ctrl, "a connection stays on TCP: no way to its peer's local socket: %s",
-                 std::strerror(errno));
-        return false;
+        kernel::connect(joint.bell.fd(), reinterpret_cast<sockaddr*>(&address), size) != 0) {
+        // The name is random: whoever offered it has a socket of that name, where he is.
+        if (joint.bell && errno == ECONNREFUSED) {
+            explain(joint.why, "the peer is on another host, or in another network namespace: "
+                               "nobody here has its local socket");
+        } else {
+            explain(joint.why, "no way to its peer's local socket: %s", std::strerror(errno));
+        }
+    } else if (!is_permitted(joint.bell, domain.settings().shm_peers)) {
+        explain(joint.why,
+                "its peer's local socket is of another user than %u; FI_DAT_SHM_PEERS=any takes "
+                "all",
+                static_cast<unsigned>(geteuid()));
+    } else {
+        // The memory comes next, from whom it is wanted.
+        accept_rights(joint.bell, true);
+        if (say(joint.bell, hello)) {
+            return true;
+        }
+        explain(joint.why, "its peer's local socket: %s", std::strerror(errno));
     }
-    int fd = -1;
-    int error = 0;
-    joint.segment = Segment::create(fd, error);
-    const iwarp::Socket memory(fd);
-    joint.parameters.initiator = true;
-    if (!joint.segment || !send_with(joint.bell, hello, memory.fd())) {
-        DAT_WARN(ep_ctrl, "a connection stays on TCP: shared memory: %s",
-                 std::strerror(error != 0 ? -error : errno));
-        return false;
-    }
-    return true;
+    let_go(std::move(joint.bell), reaper);
+    return false;
 }
 
-Answer welcomed(Joint& joint) {
-    Welcome welcome{};
-    const ssize_t n = ::recv(joint.bell.fd(), &welcome, sizeof welcome, MSG_DONTWAIT);
+Answer welcomed(soft::Domain& domain, Joint& joint) {
+    Reaper& reaper = Door::at(domain).reaper();
+    std::array<std::byte, kLongestMessage + 1> room;
+    iwarp::Socket memory;
+    const ssize_t n = receive_with(joint.bell, room, memory, reaper);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
         return Answer::none_yet;
     }
-    if (n != sizeof welcome || welcome.magic != kMagic) {
+    int error = n < 0 ? -errno : -EPROTO;
+    accept_rights(joint.bell, false);
+    const auto welcome = parse<Welcome>({room.data(), n > 0 ? static_cast<std::size_t>(n) : 0});
+    if (welcome && memory) {
+        joint.segment = Segment::adopt(memory.fd(), error);
+    }
+    if (!joint.segment) {
+        explain(joint.why, "no memory from its peer: %s",
+                n == 0 ? "it closed the local socket" : std::strerror(-error));
+        reaper.take(std::move(memory));
         return Answer::refused;
     }
-    know(joint.parameters, welcome.self, joint.bell);
-    return Answer::welcome;
+    know(joint.parameters, joint.why, welcome->self, joint.bell, joint.segment);
+    if (say(joint.bell, Joined{})) {
+        return Answer::welcome;
+    }
+    explain(joint.why, "its peer's local socket: %s", std::strerror(errno));
+    return Answer::refused;
+}
+
+void leave(soft::Domain& domain, Joint& joint) {
+    if (!joint.bell) { // it has not knocked, or is the link's
+        return;
+    }
+    let_go(std::move(joint.bell), Door::at(domain).reaper());
 }
 
 } // namespace dat::shm

@@ -5,6 +5,7 @@
 // soft/iwarp/faults.h.
 #include "base/log.h"
 #include "soft/iwarp/faults.h"
+#include "soft/shm/linger.h"
 #include "soft/shm/link.h"
 
 #include <algorithm>
@@ -48,11 +49,15 @@ void Link::finish() {
         return endpoint_.over(Stimulus::broken, Reason::end_in_frame, Parting::clean);
     }
     const bool answers = said_goodbye_ && endpoint_.core().requests().idle();
-    endpoint_.over(answers ? Stimulus::drained : Stimulus::peer_disconnected,
-                   answers            ? Reason::local
-                   : end == End::none ? Reason::peer_reset
-                                      : Reason::peer_closed,
-                   Parting::clean);
+    if (answers) {
+        return endpoint_.over(Stimulus::drained, Reason::local, Parting::clean);
+    }
+    end_as(end);
+}
+
+void Link::end_as(End end) {
+    endpoint_.over(Stimulus::peer_disconnected,
+                   end == End::none ? Reason::peer_reset : Reason::peer_closed, Parting::clean);
 }
 
 void Link::peer_faulted() {
@@ -73,16 +78,18 @@ void Link::faulted() {
     const Fault fault = receiver_.fault();
     const auto code = static_cast<std::uint32_t>(fault.code);
     const bool own = fault.kind != Fault::Kind::peer;
-    if (fault.kind == Fault::Kind::memory || fault.kind == Fault::Kind::copying) {
+    const bool resources =
+        fault.kind == Fault::Kind::copying || fault.kind == Fault::Kind::resources;
+    if (fault.kind == Fault::Kind::memory || resources) {
         DAT_WARN(ep_data, "a connection is broken: %s", fault.what);
     } else {
         DAT_INFO(ep_ctrl, "a connection is broken: %s (Terminate 0x%04x)", fault.what, code);
     }
     sender_.push(); // responses to earlier reads come before
     say_end(End::faulted, code);
-    const Reason reason = fault.kind == Fault::Kind::copying ? Reason::resources
-                          : own                              ? Reason::dto_error
-                                                             : Reason::protocol;
+    const Reason reason = resources ? Reason::resources
+                          : own     ? Reason::dto_error
+                                    : Reason::protocol;
     endpoint_.over(Stimulus::broken, reason, Parting::clean);
 }
 
@@ -134,11 +141,20 @@ void Link::watch_on() {
 }
 
 void Link::look_at_limits() {
-    if (const auto again = standstill_.look(moved(), domain_.settings().rnr_limit)) {
+    const bool dropping = peer_ended_ && endpoint_.starved(); // U-67: what waits for a receive
+    if (const auto again =
+            standstill_.look(moved(), soft::end_limit(domain_.settings(), dropping))) {
         domain_.reactor().arm(watch_, *again);
+    } else if (dropping) {
+        drop_unreceived();
     } else {
         not_ready_for_too_long();
     }
+}
+
+void Link::drop_unreceived() {
+    soft::say_dropped();
+    end_as(side_.peers->end.load(std::memory_order_acquire));
 }
 
 void Link::not_ready_for_too_long() {
@@ -146,19 +162,39 @@ void Link::not_ready_for_too_long() {
     endpoint_.receives_missing();
 }
 
-// Nothing has to linger: what was sent is in memory that the peer keeps. What it would
-// copy from this process is void from here on.
-void Link::part(soft::Parting) {
+// What was sent is in memory that the peer keeps. What it would copy from this process is void
+// from here on, unless it is owed.
+void Link::part(soft::Parting how) {
     over_ = true;
     receiver_.inbox().announce_rest();
+    Remainder rest = how == Parting::clean && !said_goodbye_ ? last_of_all() : Remainder();
     sender_.part();
     domain_.reactor().disarm(watch_);
     if (watched_) {
         domain_.reactor().remove(bell_.fd(), *this);
     }
+    // Answers to the peer's reads that it would copy from here are void, and what is behind them
+    // is not.
+    side_.mine->regions_gone.fetch_add(1, std::memory_order_seq_cst);
+    if (!rest.empty()) {
+        return Linger::begin(
+            domain_, {std::move(bell_), std::move(segment_), side_, fences_, receiver_.position()},
+            std::move(rest));
+    }
     say_end(End::closed, 0);
-    side_.mine->revoked.store(1, std::memory_order_seq_cst);
+    side_.mine->revoked.store(kVoid, std::memory_order_seq_cst);
     bell_.close();
+}
+
+// What was put off goes out first, as far as the ring takes it; what is owed behind it, or would
+// be copied from the program's memory, is kept.
+Remainder Link::last_of_all() {
+    const std::uint64_t before = sender_.records();
+    sender_.push();
+    if (sender_.records() != before) {
+        tell(kForRecords);
+    }
+    return sender_.take_remainder();
 }
 
 } // namespace dat::shm

@@ -4,10 +4,11 @@
 // ending.cpp. May include: soft, core, base, system headers.
 #include "soft/shm/link.h"
 
+#include "base/assert.h"
 #include "base/log.h"
 #include "soft/barrier.h"
+#include "soft/kernel.h"
 
-#include <cassert>
 #include <cerrno>
 #include <cstring>
 #include <sys/epoll.h>
@@ -24,11 +25,16 @@ Link::Link(soft::Endpoint& endpoint, iwarp::Socket bell, Segment segment,
     : soft::MemoryLink(kKind), endpoint_(endpoint), domain_(endpoint.domain()),
       segment_(std::move(segment)), side_(segment_.side(parameters.initiator)),
       fences_(parameters.fences), bell_(std::move(bell)), name_(name),
-      sender_(endpoint, side_, parameters), receiver_(endpoint, sender_, side_, parameters) {
+      sender_(endpoint, side_, parameters),
+      receiver_(endpoint, sender_, side_, parameters, bell_.fd()) {
+    domain_.expect_memory_link();
     side_.mine->pulls.store(parameters.pulls ? 1 : 0, std::memory_order_release);
 }
 
-Link::~Link() { assert(over_); }
+Link::~Link() {
+    DAT_ASSERT(over_);
+    domain_.forget_memory_link();
+}
 
 void Link::start() {
     const int error = domain_.reactor().add(bell_.fd(), EPOLLIN, *this);
@@ -47,7 +53,11 @@ void Link::ring() {
     side_.peers->asleep.store(0, std::memory_order_relaxed);
     // A bell that is full rings already; a peer that has gone is noticed elsewhere.
     const char one = 1;
-    (void)!::send(bell_.fd(), &one, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (kernel::send(bell_.fd(), &one, 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 &&
+        (errno == EBADF || errno == ENOTSOCK)) [[unlikely]] {
+        bell_lost_ = true;
+        domain_.reactor().arm(watch_, soft::Clock::now());
+    }
 }
 
 void Link::ready(std::uint32_t) {
@@ -55,12 +65,13 @@ void Link::ready(std::uint32_t) {
     std::array<char, 64> rings;
     ssize_t n = 1;
     for (int i = 0; i < 4 && n > 0; ++i) {
-        n = ::recv(bell_.fd(), rings.data(), rings.size(), MSG_DONTWAIT);
+        n = kernel::recv(bell_.fd(), rings.data(), rings.size(), MSG_DONTWAIT);
     }
     const bool gone = n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
     if (gone) {
         domain_.reactor().remove(bell_.fd(), *this);
         watched_ = false;
+        receiver_.peer_gone();
     }
     if (asleep_) {
         rouse();
@@ -69,7 +80,16 @@ void Link::ready(std::uint32_t) {
     if (!peer_ended_ && (gone || side_.peers->end.load(std::memory_order_acquire) != End::none)) {
         return peer_ended();
     }
+    if (gone && end_waits_) {
+        return finish(); // what it was to wait for may be lost by now
+    }
     poll();
+}
+
+// This side cannot wake the peer, or be woken.
+void Link::lost() {
+    say_end(End::faulted, static_cast<std::uint32_t>(iwarp::TerminateCode::rdmap_unspecified));
+    endpoint_.over(Stimulus::broken, Reason::resources, Parting::clean);
 }
 
 bool Link::doze() {
@@ -161,6 +181,9 @@ void Link::receive() {
     }
     if (receiver_.fault().kind != Fault::Kind::none) {
         return faulted();
+    }
+    if (receiver_.found_gone() && !peer_ended_) [[unlikely]] {
+        return peer_ended();
     }
     after_receiving();
 }

@@ -61,7 +61,7 @@ class Link final : public soft::MemoryLink, private soft::Pollable {
     // Something to wait for, looked at in steps.
     struct Watch final : soft::Timer {
         explicit Watch(Link& link) : link_(link) {}
-        void expired() override { link_.look_at_limits(); }
+        void expired() override { link_.bell_lost_ ? link_.lost() : link_.look_at_limits(); }
         Link& link_;
     };
 
@@ -76,6 +76,7 @@ class Link final : public soft::MemoryLink, private soft::Pollable {
     }
     void ring();
     void ready(std::uint32_t events) override; // rung, or the peer has gone
+    void lost() override;
     void stay_wakeable();
     void receive();
     void after_receiving();
@@ -94,7 +95,10 @@ class Link final : public soft::MemoryLink, private soft::Pollable {
         return sender_.records() + receiver_.records() + receiver_.inbox().placed();
     }
     void not_ready_for_too_long();
+    void drop_unreceived();
+    void end_as(End end); // of the peer
     void say_end(End end, std::uint32_t code);
+    Remainder last_of_all();
 
     soft::Endpoint& endpoint_;
     soft::Domain& domain_;
@@ -108,6 +112,7 @@ class Link final : public soft::MemoryLink, private soft::Pollable {
     Watch watch_{*this};
     std::uint32_t idle_polls_ = 0;
     bool asleep_ = false;
+    bool bell_lost_ = false;  // the program has closed or replaced it
     bool watched_ = false;    // bell_ is in the reactor
     bool over_ = false;       // part() was called
     bool peer_ended_ = false; // the peer's end has been seen

@@ -5,6 +5,8 @@
 
 #include "soft/atomics.h"
 #include "soft/iwarp/faults.h"
+#include "soft/kernel.h"
+#include "soft/place.h"
 
 #include <algorithm>
 #include <array>
@@ -15,9 +17,9 @@ namespace dat::shm {
 using iwarp::TerminateCode;
 
 Receiver::Receiver(soft::Endpoint& endpoint, Sender& sender, const Side& side,
-                   const LinkParameters& parameters)
+                   const LinkParameters& parameters, int bell)
     : endpoint_(endpoint), domain_(endpoint.domain()), sender_(sender), side_(side),
-      peer_(parameters.peer), pulls_(parameters.pulls), inbox_(endpoint) {}
+      peer_(parameters.peer), pulls_(parameters.pulls), bell_(bell), inbox_(endpoint) {}
 
 Receiver::Step Receiver::fail(TerminateCode code, const char* what, Fault::Kind kind) {
     if (fault_.kind == Fault::Kind::none) {
@@ -41,7 +43,11 @@ Receiver::Step Receiver::refuse(soft::Refusal why) {
 
 Receiver::Step Receiver::inbox_failed() {
     const iwarp::Complaint why = iwarp::complaint(inbox_.wrong());
-    return fail(why.code, why.what, why.of_receive ? Fault::Kind::receive : Fault::Kind::peer);
+    const bool memory = inbox_.wrong() == soft::Inbox::Wrong::no_memory;
+    return fail(why.code, why.what,
+                memory           ? Fault::Kind::resources
+                : why.of_receive ? Fault::Kind::receive
+                                 : Fault::Kind::peer);
 }
 
 std::size_t Receiver::take() {
@@ -157,7 +163,7 @@ std::uint8_t Receiver::arrival(const Fields& fields) const {
 Receiver::Step Receiver::fetch(const Fields& fields, const Record& record,
                                std::span<const iovec> to) {
     if (fields.has(kElsewhere)) {
-        return fetch_elsewhere(fields, record, to);
+        return fetch_settled(fields, record, to);
     }
     const std::byte* from = record.payload.data();
     if (fields.has(kInRing)) {
@@ -166,10 +172,23 @@ Receiver::Step Receiver::fetch(const Fields& fields, const Record& record,
         bytes_ += skip + ring_size(fields.size);
     }
     for (const iovec& piece : to) {
-        std::memcpy(piece.iov_base, from, piece.iov_len);
+        soft::place(static_cast<std::byte*>(piece.iov_base), from, piece.iov_len);
         from += piece.iov_len;
     }
     return Step::taken;
+}
+
+// A peer that ends may have it lie elsewhere meanwhile, once.
+Receiver::Step Receiver::fetch_settled(const Fields& fields, const Record& record,
+                                       std::span<const iovec> to) {
+    const std::uint32_t before = side_.peers->revoked.load(std::memory_order_acquire);
+    const Step step = fetch_elsewhere(fields, record, to);
+    if (side_.peers->revoked.load(std::memory_order_acquire) == before || before != 0) {
+        return step;
+    }
+    lost_ = false;
+    fault_ = {};
+    return fetch_elsewhere(fields, record, to);
 }
 
 Receiver::Step Receiver::fetch_elsewhere(const Fields& fields, const Record& record,
@@ -188,12 +207,15 @@ Receiver::Step Receiver::fetch_elsewhere(const Fields& fields, const Record& rec
     if (size != fields.size) {
         return fail(TerminateCode::ddp_untagged_invalid_mo, "places of another size in all");
     }
-    switch (pull(peer_, to, {from.data(), fields.places})) {
+    const Pulled pulled = gone_ ? Pulled::gone : pull(peer_, to, {from.data(), fields.places});
+    if (pulled == Pulled::gone || !still_there()) {
+        gone_ = true;
+        return lose();
+    }
+    switch (pulled) {
     case Pulled::all:
-        break;
     case Pulled::gone:
-        lost_ = true;
-        return Step::waits;
+        break;
     case Pulled::not_theirs:
         return fail(kUnreadable, "what the peer sends is not readable memory of its own");
     case Pulled::not_ours:
@@ -205,11 +227,28 @@ Receiver::Step Receiver::fetch_elsewhere(const Fields& fields, const Record& rec
                     Fault::Kind::copying);
     }
     // Its program may have had the buffer back before it was copied whole.
-    if (side_.peers->revoked.load(std::memory_order_acquire) != 0) {
-        lost_ = true;
-        return Step::waits;
+    if ((side_.peers->revoked.load(std::memory_order_acquire) & kVoid) != 0) {
+        return lose();
     }
     return Step::taken;
+}
+
+// What the peer kept in its own memory went with it.
+Receiver::Step Receiver::lose() {
+    lost_ = true;
+    return Step::waits;
+}
+
+// The local socket has no end yet, of whatever rings are in it.
+bool Receiver::still_there() const { return !kernel::has_event(bell_, 0); }
+
+void Receiver::peer_gone() {
+    gone_ = true;
+    const Record& record = side_.in[number_ % kRecords];
+    if (waits_ && (record.flags & kElsewhere) != 0) {
+        waits_ = false;
+        lose();
+    }
 }
 
 // --- messages ---
@@ -244,6 +283,22 @@ Receiver::Step Receiver::send(const Fields& fields, const Record& record) {
 
 // --- RDMA ---
 
+// The last word comes aside, since the kernel copies in any order as well.
+Receiver::Step Receiver::fetch_write(const Fields& fields, const Record& record, std::byte* at) {
+    soft::LastWord last = 0;
+    if (!fields.has(kElsewhere) || fields.size < sizeof last) {
+        const iovec to{at, fields.size};
+        return fetch(fields, record, {&to, 1});
+    }
+    const std::size_t before = fields.size - sizeof last;
+    const std::array<iovec, 2> to{{{at, before}, {&last, sizeof last}}};
+    const Step step = fetch(fields, record, to);
+    if (step == Step::taken) {
+        soft::place_last(at + before, last);
+    }
+    return step;
+}
+
 Receiver::Step Receiver::write(const Fields& fields, const Record& record) {
     if (fields.has(kFirst) == writing_) {
         return fail(TerminateCode::ddp_tagged_base_bounds, "a piece of no write");
@@ -258,8 +313,7 @@ Receiver::Step Receiver::write(const Fields& fields, const Record& record) {
         if (!target.at) {
             return refuse(target.why);
         }
-        const iovec to{target.at, fields.size};
-        if (const Step step = fetch(fields, record, {&to, 1}); step != Step::taken) {
+        if (const Step step = fetch_write(fields, record, target.at); step != Step::taken) {
             return step;
         }
     }
@@ -274,8 +328,7 @@ Receiver::Step Receiver::write(const Fields& fields, const Record& record) {
         return Step::taken;
     }
     const auto how = static_cast<std::uint8_t>(arrival(fields) | soft::kByWrite);
-    inbox_.written(written_, how, fields.data);
-    return Step::taken;
+    return inbox_.written(written_, how, fields.data) ? Step::taken : inbox_failed();
 }
 
 Receiver::Step Receiver::read(const Fields& fields, const Record& record) {
@@ -317,13 +370,18 @@ Receiver::Step Receiver::response(const Fields& fields, const Record& record) {
     }
     std::array<iovec, soft::kMaxIov> to;
     const std::size_t count = soft::gather(request->segments(), responded_, fields.size, to);
-    const Step step = fetch(fields, record, {to.data(), count});
-    if (step != Step::taken) {
+    // Where a region was closed there meanwhile it may have been this one.
+    const auto gone = [&] {
+        return fields.has(kElsewhere) &&
+               side_.peers->regions_gone.load(std::memory_order_acquire) != fields.address;
+    };
+    const Step step = gone() ? Step::taken : fetch(fields, record, {to.data(), count});
+    if (step != Step::taken && !gone()) {
         return step;
     }
-    // Where a region was closed there meanwhile it may have been this one.
-    void_ |= fields.has(kElsewhere) &&
-             side_.peers->regions_gone.load(std::memory_order_acquire) != fields.address;
+    lost_ = false;
+    fault_ = {};
+    void_ |= gone();
     responded_ = end;
     responding_ = !fields.has(kLast);
     if (responding_) {

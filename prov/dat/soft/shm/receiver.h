@@ -24,10 +24,11 @@ inline constexpr auto kUnreadable = iwarp::TerminateCode::rdmap_catastrophic_str
 struct Fault {
     enum class Kind : std::uint8_t {
         none,
-        peer,    // it breaks the protocol, or asks for what is not allowed
-        receive, // one of this side's receives does not fit
-        memory,  // of the program, on this side, is not writable
-        copying, // the kernel does not let this side copy from the peer any more
+        peer,      // it breaks the protocol, or asks for what is not allowed
+        receive,   // one of this side's receives does not fit
+        memory,    // of the program, on this side, is not writable
+        resources, // there is no memory here for what it sent
+        copying,   // the kernel does not let this side copy from the peer any more
     };
     Kind kind = Kind::none;
     iwarp::TerminateCode code{};
@@ -36,8 +37,9 @@ struct Fault {
 
 class Receiver {
   public:
+    // `bell`: the local socket, whose end is the peer's.
     Receiver(soft::Endpoint& endpoint, Sender& sender, const Side& side,
-             const LinkParameters& parameters);
+             const LinkParameters& parameters, int bell);
 
     // There is a record that has not been taken.
     bool has_record() const {
@@ -57,7 +59,12 @@ class Receiver {
     bool waits() const { return waits_; }
     // Nor ever again: what the peer still had in its own memory went with it.
     bool stopped() const { return waits_ || lost_; }
+    // The peer has ended: nothing is copied from its memory any more, whose it may be by now.
+    void peer_gone();
+    // That was found out here.
+    bool found_gone() const { return gone_; }
     std::uint64_t records() const { return number_; }
+    Position position() const { return {number_, bytes_}; }
     // In the middle of what the peer sends.
     bool inside() const { return inbox_.open() || writing_ || responding_; }
     // Tells the peer how far this side is.
@@ -87,7 +94,11 @@ class Receiver {
     Step atomic(const Fields& fields, const Record& record);
     Step atomic_response(const Fields& fields, const Record& record);
     Step fetch(const Fields& fields, const Record& record, std::span<const iovec> to);
+    Step fetch_write(const Fields& fields, const Record& record, std::byte* at);
+    Step fetch_settled(const Fields& fields, const Record& record, std::span<const iovec> to);
     Step fetch_elsewhere(const Fields& fields, const Record& record, std::span<const iovec> to);
+    bool still_there() const;
+    Step lose();
     Step fail(iwarp::TerminateCode code, const char* what, Fault::Kind kind = Fault::Kind::peer);
     Step refuse(soft::Refusal why);
     Step inbox_failed();
@@ -97,8 +108,9 @@ class Receiver {
     soft::Domain& domain_;
     Sender& sender_;
     const Side side_;
-    const pid_t peer_;
+    const Image peer_;
     const bool pulls_;
+    const int bell_;
     soft::Inbox inbox_;
     std::uint64_t number_ = 0; // records taken in all
     std::uint64_t bytes_ = 0;  // of the byte ring in all
@@ -106,6 +118,7 @@ class Receiver {
     std::uint32_t placed_ = 0; // as the peer was told
     bool waits_ = false;
     bool lost_ = false;
+    bool gone_ = false;
     bool writing_ = false; // a write is not whole yet
     std::uint64_t written_ = 0;
     bool responding_ = false; // a response is not whole yet

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See segment.h. May include: std, system headers.
+// See segment.h. May include: soft/kernel.h, std, system headers.
 #include "soft/shm/segment.h"
+
+#include "soft/kernel.h"
 
 #include <cerrno>
 #include <fcntl.h>
@@ -54,15 +56,17 @@ Segment Segment::create(int& fd, int& error) {
     } else {
         error = -errno;
     }
-    close(std::exchange(fd, -1));
+    kernel::close(std::exchange(fd, -1));
     return {};
 }
 
 Segment Segment::adopt(int fd, int& error) {
+    // The seals come first: what has some is memory of the kernel's, and nobody's file system
+    // is asked.
     struct stat status {};
     const int seals = fcntl(fd, F_GET_SEALS);
-    if (fstat(fd, &status) != 0 || status.st_size != static_cast<off_t>(sizeof(Layout)) ||
-        seals < 0 || (seals & F_SEAL_SHRINK) == 0) {
+    if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 || fstat(fd, &status) != 0 ||
+        status.st_size != static_cast<off_t>(sizeof(Layout))) {
         error = -EBADF;
         return {};
     }

@@ -100,13 +100,19 @@ struct Control {
     // Seldom written.
     alignas(64) std::atomic<End> end;
     std::atomic<std::uint32_t> end_code;
-    // The owner's buffers are its program's again: what was copied from there, and not
-    // looked at since, is void.
+    // Of Revoked. What was copied from the owner's memory, and not looked at since, counts
+    // only if this has not changed.
     std::atomic<std::uint32_t> revoked;
     // The owner copies from its peer's memory: kElsewhere may be used.
     std::atomic<std::uint32_t> pulls;
     // How many regions the owner has closed: a read of one may be void.
     std::atomic<std::uint64_t> regions_gone;
+};
+
+// A bit set.
+enum Revoked : std::uint32_t {
+    kVoid = 1,  // the owner's buffers are its program's again
+    kMoved = 2, // the same, but messages and writes lie elsewhere, where their records say now
 };
 
 enum Wake : std::uint32_t {

@@ -3,11 +3,11 @@
 // See sender.h. May include: soft, core.
 #include "soft/shm/sender.h"
 
+#include "base/assert.h"
 #include "soft/inbox.h"
 
 #include <algorithm>
 #include <array>
-#include <cassert>
 #include <utility>
 
 namespace dat::shm {
@@ -23,15 +23,6 @@ void copy(std::byte* to, std::span<const soft::Iov> iov, std::uint64_t offset, s
     }
 }
 
-void write_head(Record& to, const Head& from) {
-    to.kind = from.kind;
-    to.flags = from.flags;
-    to.places = 0;
-    to.data = from.data;
-    to.key = from.key;
-    to.address = from.address;
-}
-
 std::uint8_t flag(bool on, Flags flag) {
     return on ? static_cast<std::uint8_t>(flag) : std::uint8_t{0};
 }
@@ -40,8 +31,8 @@ std::uint8_t flag(bool on, Flags flag) {
 
 Sender::Sender(soft::Endpoint& endpoint, const Side& side, const LinkParameters& parameters)
     : endpoint_(endpoint), side_(side), ord_(parameters.ord), ird_(parameters.ird),
-      next_(endpoint.core().requests().next()), confirm_next_(next_),
-      reads_(std::max<std::uint16_t>(parameters.ord, 1)),
+      next_(endpoint.core().requests().next()), left_(endpoint.domain().sparse_memory()),
+      confirm_next_(next_), reads_(std::max<std::uint16_t>(parameters.ord, 1)),
       responses_(std::max<std::uint16_t>(parameters.ird, 1)) {}
 
 void Sender::part() {
@@ -147,6 +138,9 @@ std::uint64_t Sender::send_piece(const Payload& payload, const Head& head, bool&
         record->places = static_cast<std::uint16_t>(count);
         std::memcpy(record->payload.data(), places.data(), count * sizeof(Place));
         elsewhere = true;
+        if (payload.seq != UINT64_MAX) {
+            left_[left_tail_++] = {number_, payload.seq, payload.done};
+        }
     } else {
         std::byte* to =
             is_short ? record->payload.data() : side_.out_bytes + (bytes_ + skip) % kRing;
@@ -205,11 +199,8 @@ void Sender::carry_out_binds() { // RMR-4
     }
 }
 
-bool Sender::send_request() {
-    soft::Request& request = endpoint_.request(next_);
-    if (soft::is_answered(request.op)) {
-        return send_read(request);
-    }
+// Of a message or write, but its address.
+Head Sender::head_of(const soft::Request& request) {
     const bool invalidate = request.op == soft::OpCode::send_invalidate;
     Head head;
     head.kind = request.op == soft::OpCode::write ? Kind::write : Kind::send;
@@ -218,9 +209,26 @@ bool Sender::send_request() {
                                   flag(invalidate, kInvalidate) | flag(request.has_data, kHasData));
     head.data = invalidate ? request.remote_key : request.data;
     head.key = request.remote_key;
+    return head;
+}
+
+AtomicRequest Sender::atomic_of(const soft::Request& request, std::uint64_t seq,
+                                std::uint32_t number) {
+    soft::AtomicOperands with;
+    std::memcpy(&with, endpoint_.inline_area(seq), sizeof with);
+    return {with.data,         with.mask, with.compare,
+            with.compare_mask, number,    request.op == soft::OpCode::compare_swap ? 1u : 0u};
+}
+
+bool Sender::send_request() {
+    soft::Request& request = endpoint_.request(next_);
+    if (soft::is_answered(request.op)) {
+        return send_read(request);
+    }
+    Head head = head_of(request);
     head.address = request.remote_address + offset_;
     const std::uint64_t size = send_piece(
-        {request.segments(), request.length, offset_, !request.inlined}, head, elsewhere_);
+        {request.segments(), request.length, offset_, !request.inlined, next_}, head, elsewhere_);
     if (size == 0) {
         return false;
     }
@@ -249,11 +257,7 @@ bool Sender::send_read(soft::Request& request) {
         record->size = sizeof read;
         std::memcpy(record->payload.data(), &read, sizeof read);
     } else {
-        soft::AtomicOperands with;
-        std::memcpy(&with, endpoint_.inline_area(next_), sizeof with);
-        const AtomicRequest atomic{
-            with.data,         with.mask,    with.compare,
-            with.compare_mask, read_number_, request.op == soft::OpCode::compare_swap ? 1u : 0u};
+        const AtomicRequest atomic = atomic_of(request, next_, read_number_);
         record->size = sizeof atomic;
         std::memcpy(record->payload.data(), &atomic, sizeof atomic);
     }
@@ -289,7 +293,7 @@ void Sender::ask_again(std::uint32_t number) {
 bool Sender::send_again() {
     const auto open = std::find_if(reads_.begin(), reads_.end(),
                                    [](const Open& each) { return each.waits && each.again; });
-    assert(open != reads_.end());
+    DAT_ASSERT(open != reads_.end());
     Record* record = claim(0);
     if (!record) {
         return false;
@@ -313,13 +317,13 @@ bool Sender::send_again() {
 // --- responses ---
 
 void Sender::respond_read(const ReadRequest& request, std::uint32_t key, std::uint64_t address) {
-    assert(can_respond());
+    DAT_ASSERT(can_respond());
     responses_[response_tail_++ % responses_.size()] = {request.number, key, address,
                                                         request.length, false};
 }
 
 void Sender::respond_atomic(std::uint32_t number, std::uint64_t before) {
-    assert(can_respond());
+    DAT_ASSERT(can_respond());
     responses_[response_tail_++ % responses_.size()] = {number, 0, before, sizeof before, true};
 }
 

@@ -9,13 +9,15 @@
 
 #include "soft/domain.h"
 #include "soft/endpoint.h"
+#include "soft/shm/memory.h"
+#include "soft/shm/remainder.h"
 #include "soft/shm/segment.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <span>
-#include <sys/types.h>
+#include <type_traits>
 #include <vector>
 
 namespace dat::shm {
@@ -25,18 +27,9 @@ struct LinkParameters {
     bool initiator = false;
     std::uint16_t ord = 1; // reads and atomics that may be outstanding from here
     std::uint16_t ird = 1; // those of the peer
-    pid_t peer = 0;        // its process; 0: not known here
+    Image peer;            // what its memory is read from
     bool pulls = false;    // this side can copy from the peer's memory
     bool fences = true;    // the peer's membarrier(2) does not cover this process
-};
-
-// The fields of a record that do not say where its payload is.
-struct Head {
-    Kind kind = Kind::send;
-    std::uint8_t flags = 0;
-    std::uint32_t data = 0;
-    std::uint32_t key = 0;
-    std::uint64_t address = 0;
 };
 
 class Sender final : private soft::RegionWatcher {
@@ -69,6 +62,9 @@ class Sender final : private soft::RegionWatcher {
     // Looks at it: completes what is placed, and finds room. False: Result::violated.
     bool look();
     soft::Refusal refusal() const { return refusal_; }
+    // What is owed (soft::Endpoint::is_owed()) and is not in the ring, or not all of it. The
+    // connection has ended: nothing is sent by this sender any more.
+    Remainder take_remainder();
     std::uint64_t records() const { return number_; }
 
     bool peer_serves_reads() const { return ord_ > 0; }
@@ -111,6 +107,31 @@ class Sender final : private soft::RegionWatcher {
         std::uint64_t length;
         std::uint64_t done;
         bool may_be_pulled;
+        std::uint64_t seq = UINT64_MAX; // of its request, if it is of one
+    };
+
+    // A record of which the peer is told the place.
+    struct Left {
+        std::uint64_t number;
+        std::uint64_t seq;    // of its request
+        std::uint64_t offset; // of its bytes there
+    };
+    static_assert(std::is_trivial_v<Left>);
+    // kRecords of them.
+    class LeftRing {
+      public:
+        using Memory = base::Slabs<soft::Domain::kSparseSize>;
+        explicit LeftRing(Memory& memory) // throws std::bad_alloc
+            : memory_(memory), at_(static_cast<Left*>(memory.take())) {}
+        LeftRing(const LeftRing&) = delete;
+        LeftRing& operator=(const LeftRing&) = delete;
+        ~LeftRing() { memory_.give_back(at_); }
+        Left& operator[](std::uint64_t number) const { return at_[number % kRecords]; }
+
+      private:
+        static_assert(kRecords * sizeof(Left) <= soft::Domain::kSparseSize);
+        Memory& memory_;
+        Left* const at_;
     };
 
     void region_gone() override;
@@ -126,6 +147,17 @@ class Sender final : private soft::RegionWatcher {
     std::uint64_t send_piece(const Payload& payload, const Head& head, bool& elsewhere);
     void sent(soft::Request& request, bool elsewhere);
     bool refresh();
+    static Head head_of(const soft::Request& request);
+    AtomicRequest atomic_of(const soft::Request& request, std::uint64_t seq, std::uint32_t number);
+    std::uint64_t first_uncopied() const;
+    const soft::Request* request_of(const Left& left) const;
+    std::uint64_t bytes_owed(std::uint64_t left, std::uint64_t end) const;
+    void move_left(std::uint64_t first, Remainder& to);
+    static void name_place(Record& record, std::span<const soft::Iov> iov, std::uint64_t offset,
+                           std::uint64_t size, const std::byte* at);
+    void copy_rest(std::uint64_t end, Remainder& to);
+    void copy_message(const soft::Request& request, std::uint64_t offset, Remainder& to);
+    void copy_atomic(const soft::Request& request, std::uint64_t in_flight, Remainder& to);
 
     soft::Endpoint& endpoint_;
     const Side side_;
@@ -135,9 +167,11 @@ class Sender final : private soft::RegionWatcher {
     std::uint64_t bytes_ = 0;  // of the byte ring in all
     std::uint64_t taken_ = 0;  // as far as known: by the peer
     std::uint64_t bytes_taken_ = 0;
-    std::uint64_t next_;       // the request that goes next
-    std::uint64_t offset_ = 0; // bytes of it that have gone
-    bool elsewhere_ = false;   // a piece of it lies where it was
+    std::uint64_t next_;          // the request that goes next
+    std::uint64_t offset_ = 0;    // bytes of it that have gone
+    const LeftRing left_;         // the last ones, by their number modulo kRecords
+    std::uint64_t left_tail_ = 0; // how many there have been
+    bool elsewhere_ = false;      // a piece of it lies where it was
     bool stuck_ = false;
     bool violated_ = false;
     bool responses_turn_ = false;
@@ -193,7 +227,7 @@ inline void Sender::sent(soft::Request& request, bool elsewhere) {
         endpoint_.finish_request(seq, core::DtoStatus::success);
         return;
     }
-    request.level = soft::Level::placed;
+    request.level = request.level == soft::Level::taken ? soft::Level::left : soft::Level::placed;
     request.ordinal = ordinal_;
     ++unconfirmed_;
 }

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// Says why a connection cannot be made, and what to do about it: both addresses, the interface,
+// the cause. One line for each peer and cause at FI_LOG_LEVEL=warn, since programs try again.
+// May include: base, std, system headers.
+#ifndef DAT_SOFT_IWARP_UNMADE_H
+#define DAT_SOFT_IWARP_UNMADE_H
+
+#include "soft/iwarp/socket.h"
+
+#include <chrono>
+
+namespace dat::iwarp {
+
+// For so long nothing is said of a peer that does not answer.
+inline constexpr std::chrono::seconds kUnansweredFor{3};
+
+// The attempt is over: `error` of connect(2). Any thread; takes no memory.
+void say_unmade(const Socket& socket, const SocketAddress& peer, int error);
+
+// The peer has answered nothing for kUnansweredFor, and TCP goes on. Likewise.
+void say_unanswered(const Socket& socket, const SocketAddress& peer);
+
+// fi_listen() on an address that only this host reaches. Likewise.
+void say_only_local(const SocketAddress& at);
+
+} // namespace dat::iwarp
+
+#endif

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// Local sockets between processes that do not trust each other: who is at the other end,
+// and no descriptor comes in that was not asked for. Since Linux 6.16 a socket can refuse
+// them (SO_PASSRIGHTS): their sender gets EPERM. Before that they wait in the socket, and
+// whoever reads or closes it drops them, for as long as that may take: so what may hold
+// some is left unread, and closed by a Reaper.
+// May include: soft, soft/iwarp/socket.h, system headers.
+#ifndef DAT_SOFT_SHM_LOCAL_SOCKET_H
+#define DAT_SOFT_SHM_LOCAL_SOCKET_H
+
+#include "soft/iwarp/socket.h"
+#include "soft/settings.h"
+#include "soft/shm/reaper.h"
+
+#include <cstddef>
+#include <span>
+#include <sys/types.h>
+
+namespace dat::shm {
+
+// Who connected, or listened, at the other end, at that moment.
+struct Credentials {
+    pid_t process = 0; // 0: of a process namespace that is not seen here
+    uid_t user = 0;
+};
+// False: it cannot be said.
+bool credentials_of(const iwarp::Socket& socket, Credentials& who);
+
+// Whether the other end is one of those that memory may be shared with.
+bool is_permitted(const iwarp::Socket& socket, soft::ShmPeers peers);
+
+// A socket that keeps messages apart; nobody can pass it descriptors, where the kernel
+// knows how. None: errno says why.
+iwarp::Socket local_socket();
+// What is accepted from such a socket is so too.
+void accept_rights(const iwarp::Socket& socket, bool on);
+// Nobody can have passed it any.
+bool refuses_rights(const iwarp::Socket& socket);
+
+// One message without descriptors. -1 and errno, EPROTO where some have come with it, and
+// stay where they are; 0: the end.
+ssize_t receive(const iwarp::Socket& socket, std::span<std::byte> into);
+
+// One message, and the one descriptor that has to come with it; as above, EPROTO where
+// that is another number. All others are closed.
+ssize_t receive_with(const iwarp::Socket& socket, std::span<std::byte> into, iwarp::Socket& fd,
+                     Reaper& reaper);
+
+// Sends it whole, with that descriptor, or without one for -1. False: errno says why.
+bool send_with(const iwarp::Socket& socket, std::span<const std::byte> message, int fd);
+
+// Closes it, or has it closed.
+void let_go(iwarp::Socket socket, Reaper& reaper);
+
+} // namespace dat::shm
+
+#endif

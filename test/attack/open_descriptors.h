@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// The descriptors that the process has open. May include: std, system headers.
+#ifndef DAT_TEST_ATTACK_OPEN_DESCRIPTORS_H
+#define DAT_TEST_ATTACK_OPEN_DESCRIPTORS_H
+
+#include <cstdlib>
+#include <dirent.h>
+#include <set>
+
+namespace dat::test {
+
+inline std::set<int> open_descriptors() {
+    std::set<int> open;
+    DIR* const folder = opendir("/proc/self/fd");
+    while (const dirent* entry = readdir(folder)) {
+        if (entry->d_name[0] != '.' && std::atoi(entry->d_name) != dirfd(folder)) {
+            open.insert(std::atoi(entry->d_name));
+        }
+    }
+    closedir(folder);
+    return open;
+}
+
+} // namespace dat::test
+
+#endif

@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#
+# What `make install` puts where. With the configure line of README.md that installs beside
+# Debian's libfabric, no file of Debian's uDAPL packages (test/spec/debian-dapl.txt) is overwritten,
+# nor a manual page of theirs hidden. Nothing of uDAPL is there where it was left out; and what was
+# installed is gone after `make uninstall`.
+set -u
+unset MAKEFLAGS MFLAGS MAKELEVEL # of the make that runs this
+
+root=${DAT_SRCDIR:-$(dirname "${BASH_SOURCE[0]}")/../..}
+build=${DAT_BUILDDIR:-.}
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+bad=0
+complain() {
+    echo "$*"
+    bad=1
+}
+
+# Where README.md's line puts the two folders; other options it may not have, since this
+# build has not been configured with them.
+line=$(grep -m 1 '^    \./configure --prefix=/usr ' "$root/README.md")
+[[ $line =~ ^\ {4}\./configure\ --prefix=(/[^ ]*)\ --libdir=(/[^ ]*)$ ]] ||
+    { echo "README.md has no line of configure as expected: $line"; exit 1; }
+readme_prefix=${BASH_REMATCH[1]} readme_libdir=${BASH_REMATCH[2]}
+
+read -r prefix libdir < <(make -s -C "$build" dat-list-places)
+case $libdir in
+"$prefix"/*) ;;
+*) echo "SKIP: the library folder $libdir is not under $prefix"; exit 77 ;;
+esac
+make -C "$build" install DESTDIR="$work/stage" >"$work/log" 2>&1 || {
+    tail "$work/log"
+    echo 'make install failed'
+    exit 1
+}
+find "$work/stage" ! -type d | sed "s,^$work/stage,," | sort >"$work/installed"
+[ -s "$work/installed" ] || complain 'nothing was installed'
+sed -e "s,^$libdir/,$readme_libdir/," -e t -e "s,^$prefix/,$readme_prefix/," "$work/installed" |
+    sed 's/\(\/man\/.*\)\.gz$/\1/' | sort >"$work/ours"
+grep '^/' "$root/test/spec/debian-dapl.txt" | sed 's/\(\/man\/.*\)\.gz$/\1/' | sort >"$work/theirs"
+grep -q '/libdat2\.so\.2$' "$work/theirs" || complain 'test/spec/debian-dapl.txt lacks libdat2.so.2'
+both=$(comm -12 "$work/ours" "$work/theirs")
+[ -z "$both" ] || complain "$line
+would overwrite of Debian's packages:
+$both"
+
+sed -e "s,^$libdir/,LIB/," -e t -e "s,^$prefix/,," "$work/installed" |
+    grep -vE -e '^LIB/libfabric/libdat-fi\.(so|la)$' -e '^LIB/pkgconfig/libdat-fi\.pc$' \
+        -e '^include/rdma/fi_ext_dat\.h$' -e '^bin/dat_(perf|states)$' \
+        -e '^share/man/man1/dat_(perf|states)\.1$' -e '^share/man/man7/(fi_dat|dat_ep_states)\.7$' \
+        >"$work/udapl"
+if [ "${DAT_UDAPL:-yes}" = no ]; then
+    [ ! -s "$work/udapl" ] || complain "without uDAPL these are installed:
+$(<"$work/udapl")"
+else
+    grep -q '/libdat2\.so\.2$' "$work/udapl" || complain 'libdat2.so.2 is not installed'
+fi
+
+make -C "$build" uninstall DESTDIR="$work/stage" >"$work/log" 2>&1 || complain 'make uninstall failed'
+left=$(find "$work/stage" ! -type d)
+[ -z "$left" ] || complain "make uninstall leaves:
+$left"
+[ $bad -eq 0 ] && echo "$(wc -l <"$work/installed") files are installed, $(wc -l <"$work/udapl") of uDAPL," \
+    "none of $(wc -l <"$work/theirs") of Debian's"
+exit $bad

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#
+# Builds the fuzz targets, for run.sh: they need clang, whatever the provider is built
+# with, and coverage in each object. GNU make, in the folder where the objects are to be:
+#
+#   make -f ROOT/test/fuzz/build.mk root=ROOT TARGET...
+
+CXX = clang++-14
+fuzz := $(root)/test/fuzz
+
+OPTIMIZE = -O2
+FLAGS = -std=c++20 -g $(OPTIMIZE) -fno-omit-frame-pointer -fno-sanitize-recover=all -MMD -MP \
+	-Wall -Wextra -Wconversion -Wshadow -Wmissing-field-initializers -Werror \
+	-I. -I$(root)/prov/dat -I$(root)/include -I$(root)/prov
+COVERED = -fsanitize=fuzzer-no-link,address,undefined
+
+# Paths from the root, of what targets share.
+files = $(sort $(patsubst $(root)/%,%,$(wildcard $(addprefix $(root)/,$(1)))))
+codecs := $(addprefix prov/dat/soft/iwarp/,crc32c.cpp ddp.cpp mpa.cpp rdmap.cpp terminate.cpp)
+soft := $(call files,prov/dat/base/*.cpp prov/dat/core/*.cpp prov/dat/soft/*.cpp \
+	prov/dat/soft/iwarp/*.cpp prov/dat/soft/shm/*.cpp)
+# Without devices; libfabric's functions are those that the uDAPL libraries bring along.
+ofi := $(soft) $(call files,prov/dat/ofi/*.cpp) prov/dat/plugin.cpp prov/dat/verbs/absent.cpp \
+	prov/dat/verbs/trailer.cpp
+shim := $(ofi) $(call files,prov/dat-shim/*.cpp)
+entries := $(call files,prov/dat-shim/udat/*.cpp)
+
+sources_mpa := $(codecs)
+sources_codec := $(codecs)
+sources_trailer := prov/dat/verbs/trailer.cpp
+sources_conf := prov/dat-shim/conf.cpp
+sources_handshake := $(soft)
+sources_receive := $(soft) test/fuzz/hostile_peer.cpp test/fuzz/plain.cpp
+sources_door := $(soft) test/fuzz/plain.cpp
+sources_rings := $(soft) test/fuzz/plain.cpp
+sources_hints := $(ofi) prov/dat-shim/libfabric.cpp
+sources_handles12 := $(shim)
+sources_handles20 := $(shim)
+entries_handles12 := $(entries) $(call files,prov/dat-shim/udat12/*.cpp) test/fuzz/fuzz_handles.cpp
+entries_handles20 := $(entries) $(call files,prov/dat-shim/udat20/*.cpp) test/fuzz/fuzz_handles.cpp
+
+# A folder with the uDAPL libraries of a build with the same sanitizers: taken as they are, in
+# place of being built with coverage.
+libraries =
+ifneq ($(libraries),)
+sources_handles12 :=
+sources_handles20 :=
+entries_handles12 := test/fuzz/fuzz_handles.cpp
+entries_handles20 := test/fuzz/fuzz_handles.cpp
+handles12: LDLIBS = $(libraries)/libdat.so -Wl,-rpath,$(libraries)
+handles20: LDLIBS = $(libraries)/libdat2.so -Wl,-rpath,$(libraries)
+endif
+
+targets := mpa codec trailer conf handshake receive rings door hints handles12 handles20
+.PHONY: all
+all: $(targets)
+
+# It keeps mappings.
+rings: LDLIBS = -Wl,--wrap=mmap,--wrap=munmap
+
+# What libFuzzer is to find its way through carries coverage; what it is attacked with not.
+test/fuzz/hostile_peer.o: COVERED =
+# Loops as they stand: what is in the C library would be looked at by a sanitizer.
+test/fuzz/plain.o: COVERED = -O2 -fno-builtin
+# As in the libraries: a program may pass any value for a flag.
+# Of absent.cpp's classes there is no more than their names.
+prov/dat/ofi/%.o prov/dat-shim/%.o 12/% 20/%: COVERED += -fno-sanitize=vptr
+12/% 20/%: COVERED += -fno-sanitize=enum
+
+define compile
+	@mkdir -p $(@D)
+	$(CXX) $(FLAGS) $(COVERED) $(1) -c $< -o $@
+endef
+# What configure would write, as far as it matters here.
+config.h:
+	@echo '#define DAT_VERSION_MAJOR 0' >$@
+	@echo '#define DAT_VERSION_MINOR 1' >>$@
+prov/%.o: $(root)/prov/%.cpp | config.h
+	$(call compile)
+test/%.o: $(root)/test/%.cpp | config.h
+	$(call compile)
+12/%.o: $(root)/%.cpp | config.h
+	$(call compile,-DDAT_SHIM_API=12 -DDAT_TEST_API=12)
+20/%.o: $(root)/%.cpp | config.h
+	$(call compile,-DDAT_SHIM_API=20 -DDAT_TEST_API=20)
+
+# The objects of a target. What is not sanitized comes last: of functions that are in
+# several objects the first is taken.
+shared = $(patsubst %.cpp,%.o,$(sources_$(1)))
+own = $(if $(entries_$(1)),$(patsubst %.cpp,$(subst handles,,$(1))/%.o,$(entries_$(1))),\
+	test/fuzz/fuzz_$(1).o)
+define target
+$(1): $(call own,$(1)) $(call shared,$(1))
+	$$(CXX) -fsanitize=fuzzer,address,undefined $$(filter %.o,$$^) $$(LDLIBS) -o $$@
+dependencies-$(1):
+	@echo $(patsubst %.o,%.d,$(call own,$(1)) $(call shared,$(1)))
+endef
+$(foreach each,$(targets),$(eval $(call target,$(each))))
+
+-include $(shell find . -name '*.d')
