@@ -76,15 +76,16 @@ criterion_counts() {
 # --- building ---------------------------------------------------------------
 
 # Configures the unpacked distribution in build folder $1, and builds the
-# provider and the tests. The folders of one compiler share what configure found
-# out.
-build() { # folder cache options...
-    local folder=$1 cache=$2
-    shift 2
+# provider, and the tests with flags of their own: of what they take to compile, most is
+# their optimization, which proves nothing. The folders of one compiler share what configure
+# found out.
+build() { # folder cache flags-of-the-tests options...
+    local folder=$1 cache=$2 test_flags=$3
+    shift 3
     mkdir -p "$folder" && cd "$folder" &&
         "$work/source/configure" -q --cache-file="$work/$cache.cache" \
             --prefix="$work/prefix" --libdir="$work/prefix/lib" --enable-werror "$@" &&
-        make -j"$jobs" && make -j"$jobs" check TESTS=
+        make -j"$jobs" && make -j"$jobs" check TESTS= CXXFLAGS="$test_flags"
 }
 
 # Runs the tests of build folder $1, and counts them. Has a limit of its own,
@@ -123,9 +124,9 @@ step_distribution() {
         tar -C "$work/source" --strip-components=1 -xf dat-*.tar.gz && chmod -R a-w "$work/source"
 }
 
-step_release() { build "$work/release" g++; }
+step_release() { build "$work/release" g++ -O1; }
 
-step_quick() { build "$work/quick" g++-quick CXXFLAGS=-O0; }
+step_quick() { build "$work/quick" g++-quick -O0 CXXFLAGS=-O0; }
 
 step_quick_check() {
     make_check "$work/quick" TESTS="$(make -s -C "$work/quick" dat-list-quick-tests)"
@@ -229,7 +230,7 @@ step_fabtests() {
 # The second compiler and the sanitizers in one build: clang's warnings are
 # errors here, as g++'s are in the release build.
 step_sanitized() {
-    build "$work/sanitized" clang --enable-sanitizer=address,undefined \
+    build "$work/sanitized" clang '-O0 -g' --enable-sanitizer=address,undefined \
         CXX=clang++-14 CXXFLAGS='-O1 -g'
 }
 
@@ -295,7 +296,7 @@ step_thread_sanitizer() {
         echo 'no plain test program is there yet'
         return 0
     fi
-    build "$work/tsan" g++-tsan --enable-sanitizer=thread --without-criterion \
+    build "$work/tsan" g++-tsan '-O1 -g' --enable-sanitizer=thread --without-criterion \
         --without-rapidcheck CXXFLAGS='-O1 -g' || return 1
     make_check "$work/tsan" TESTS="$tests"
 }
