@@ -140,7 +140,7 @@ all_steps() {
     else
         echo 'not run: fi_pingpong, Open MPI, fabtests'
     fi
-    run_step 240 kill 'either side killed at random: TCP, memory'
+    run_step 180 kill 'either side killed at random: TCP, memory'
     run_step 300 relay 'packets harmed between two namespaces'
     run_step 1000 guest 'guest with software RDMA devices'
     run_step 900 sanitized 'ASan and UBSan build, clang' &&

@@ -211,7 +211,9 @@ step_mpi() {
     local status=0
     check 'Open MPI over dat;ofi_rxm' bash "$root/util/main_job.sh" "$work/prefix" ring || status=1
     bash "$work/source/test/mpi/run.sh" "$work/prefix" >"$work/mpi.out" || status=1
+    bash "$work/source/test/mpi/hosts.sh" "$work/prefix" >>"$work/mpi.out" || [ $? -eq 77 ] || status=1
     cat "$work/mpi.out"
+    sed -n 's/^SKIP //p' "$work/mpi.out" | while read -r reason; do count_skip "mpi: $reason"; done
     count "$(grep -c '^ok ' "$work/mpi.out")" "$(grep -c '^FAIL ' "$work/mpi.out")"
     return $status
 }

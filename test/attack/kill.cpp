@@ -30,6 +30,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <vector>
 
 namespace dat::test {
 
@@ -385,8 +386,8 @@ void Killing::print() const {
     std::printf("%s | %s |\n", row.c_str(), memory.c_str());
 }
 
-// The provider reads its variables once: a link is a process.
-int over(const char* link, int seconds, std::uint64_t seed) {
+// The provider reads its variables once: a link is a process, which ends with its verdict.
+pid_t begin(const char* link, int seconds, std::uint64_t seed) {
     std::fflush(nullptr);
     const pid_t child = fork();
     if (child == 0) {
@@ -397,9 +398,14 @@ int over(const char* link, int seconds, std::uint64_t seed) {
         std::fflush(nullptr);
         std::_Exit(violations != 0);
     }
+    DAT_REQUIRE(child > 0, "no child process");
+    return child;
+}
+
+bool is_right(pid_t child) {
     int status = 0;
-    DAT_REQUIRE(child > 0 && waitpid(child, &status, 0) == child, "no child process");
-    return status != 0;
+    DAT_REQUIRE(waitpid(child, &status, 0) == child, "no child process");
+    return status == 0;
 }
 
 } // namespace
@@ -424,9 +430,14 @@ int main(int argc, char** argv) {
             return 2;
         }
     }
-    int status = 0;
+    std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ); // lines of two processes
+    // Both at once: each is a load for the other.
+    std::vector<pid_t> links;
     for (const char* each : {"tcp", "shm"})
         if (!link || std::strcmp(link, each) == 0)
-            status |= dat::test::over(each, seconds, seed);
+            links.push_back(dat::test::begin(each, seconds, seed));
+    int status = 0;
+    for (const pid_t each : links)
+        status |= dat::test::is_right(each) ? 0 : 1;
     return status;
 }
