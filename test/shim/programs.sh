@@ -191,9 +191,10 @@ throughput() { # flags...
     verdict "dapltest -T P $*" $?
 }
 
-# How many of each kind of object there can be; it is to stop at its own limit.
-limits() { # limit
-    run_client dapltest -T L -D "$adapter" -m "$1"
+# How many of each kind of object there can be; it is to stop at its own limit. With several
+# IAs all share one EVD of connections.
+limits() { # limit [adapters]
+    run_client dapltest -T L -D "$adapter" -m "$1" -w "${2:-1}"
     local text missing=
     for text in 'IAs opened' 'PZs created' 'CNOs created' 'EVDs created' 'EPs created' \
         'RSPs created' 'PSPs created' 'LMRs created'; do
@@ -203,7 +204,7 @@ limits() { # limit
         grep -q "LimitTest: $text" "$work/client" || missing+=" $text"
     done
     [ -z "$missing" ]
-    verdict "dapltest -T L -m $1${missing:+, not:$missing}" $?
+    verdict "dapltest -T L -m $1 -w ${2:-1}${missing:+, not:$missing}" $?
 }
 
 # Its function tests, so many of which pass; others it does not support itself.
@@ -217,6 +218,7 @@ functions() { # function cases
 dapltest_alone() { # limit
     : >"$work/server"
     limits "$1"
+    limits "$1" 4
     functions hwconn 4
     functions endpoint 3
     functions pz 3

@@ -3,6 +3,7 @@
 // The software domain over its iWARP link, below libfabric: what the transport suite
 // cannot reach through the public interface. Both sides in one thread, over loopback.
 #include "soft_harness.h"
+#include "soft_polled.h"
 
 #include "soft/iwarp/connect.h"
 #include "soft/iwarp/link.h"
@@ -217,6 +218,13 @@ constexpr std::size_t kMixed[] = {64,    20000, 3000, 70000, 8,     0,    16384,
                                   16380, 7,     7,    7,     4096,  4096, 4096,  40000, 12};
 
 } // namespace
+
+Test(soft_iwarp, a_write__is_there_when_its_last_word_is, .timeout = 60) {
+    for (const bool crc : {false, true}) {
+        Pair p(crc);
+        a_write_is_there_when_its_last_word_is<Link>(p, p.domain);
+    }
+}
 
 // DTO-12: whichever way each of them takes through the link.
 Test(soft_iwarp, messages_of_mixed_sizes__arrive_whole_and_in_order, .timeout = 60) {

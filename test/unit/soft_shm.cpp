@@ -3,9 +3,8 @@
 // The shared-memory link between two endpoints that keep to the rules: sizes at their
 // boundaries, with and without copying from the peer's memory, room, sleep, and ends.
 #include "soft_shm.h"
+#include "soft_polled.h"
 
-#include <atomic>
-#include <thread>
 
 using namespace soft_test;
 using dat::soft::Level;
@@ -67,42 +66,10 @@ static void rdma_of_every_size(bool pulls) {
 Test(soft_shm, rdma_of_every_size_is_exact__copied_from_the_peer) { rdma_of_every_size(true); }
 Test(soft_shm, rdma_of_every_size_is_exact__in_pieces) { rdma_of_every_size(false); }
 
-// A thread that looks at the last word of a write sees all of it when it sees that.
 static void polled(bool pulls) {
-    constexpr std::uint64_t kRounds = 500;
-    for (const std::size_t words : {std::size_t{1}, std::size_t{9}, std::size_t{100},
-                                    std::size_t{2000}, std::size_t{20'000}}) {
-        Linked l(pulls);
-        std::vector<std::uint64_t> target(words);
-        std::vector<std::uint64_t> out(words);
-        const auto bytes_of = [](std::vector<std::uint64_t>& v) {
-            return std::as_writable_bytes(std::span(v));
-        };
-        const auto key = l.domain.regions().add({bytes_of(target).data(), bytes_of(target).size(),
-                                                 0, &Side::zone, dat::soft::kRemoteWrite});
-        std::atomic<std::uint64_t> seen{0};
-        std::atomic<std::uint64_t> torn{0};
-        std::thread poller([&] {
-            for (std::uint64_t round = 1; round <= kRounds; ++round) {
-                while (std::atomic_ref(target.back()).load(std::memory_order_acquire) != round) {
-                }
-                for (std::uint64_t& word : target) {
-                    torn += std::atomic_ref(word).load(std::memory_order_relaxed) != round;
-                }
-                seen = round;
-            }
-        });
-        for (std::uint64_t round = 1; round <= kRounds; ++round) {
-            std::ranges::fill(out, round);
-            l.a.rma<shm::Link>(OpCode::write, bytes_of(out), key, 0);
-            cr_assert(l.run([&] { return !l.a.requests.empty() && seen == round; }));
-            l.a.requests.take();
-        }
-        poller.join();
-        cr_assert_eq(torn.load(), 0u, "%zu words", words);
-    }
+    Linked l(pulls);
+    a_write_is_there_when_its_last_word_is<shm::Link>(l, l.domain);
 }
-
 Test(soft_shm, a_write__is_there_when_its_last_word_is__copied_from_the_peer) { polled(true); }
 Test(soft_shm, a_write__is_there_when_its_last_word_is__in_pieces) { polled(false); }
 

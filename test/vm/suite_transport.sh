@@ -47,8 +47,8 @@ tests=(
     "120 windows_over_rxe program rxe transport_dat --filter dat_window/bound__*"
     "120 shared_receives_over_siw program siw transport_surface --filter shared_receive/messages_of*"
     "60 queue_pair_over_rxe__is_there_before_its_connection with on_device rxe then next_queue_pair"
-    "60 ping_between_processes_over_rxe ping $rxe"
-    "60 ping_between_processes_over_siw ping $siw"
+    "60 ping_between_processes_over_rxe ping $rxe rxe0"
+    "60 ping_between_processes_over_siw ping $siw siw0"
 )
 
 on_siw() { # program
@@ -65,11 +65,18 @@ speaks_first() {
     expect b 'results 1 0 0' finish
 }
 
-ping() { # address
-    export FI_DAT_TRANSPORT=verbs
-    start a "$DAT_BUILDDIR/test/transport/peer" $1
-    start b "$DAT_BUILDDIR/test/transport/peer" $1
+# And each says which link its connection has.
+ping() { # address device
+    local name
+    export FI_DAT_TRANSPORT=verbs FI_LOG_LEVEL=info FI_LOG_PROV=dat
+    for name in a b; do
+        start $name bash -c 'exec "$0" "$1" 2>"$2"' "$DAT_BUILDDIR/test/transport/peer" $1 "$pipes/said.$name"
+    done
     join a 20 b 30 $1
+    for name in a b; do
+        [ "$(grep -c "the connection with $1:[0-9]* uses the RDMA device $2\$" "$pipes/said.$name")" -eq 1 ] ||
+            die "$name says: $(grep 'the connection with' "$pipes/said.$name")"
+    done
     expect a ok recv 1 1000
     expect b ok send 1 1000
     expect a 'results 1 0 0' finish
