@@ -58,6 +58,23 @@ else
     grep -q '/libdat2\.so\.2$' "$work/udapl" || complain 'libdat2.so.2 is not installed'
 fi
 
+# By a file of /etc/ld.so.conf.d whose name is the first, a program of others finds the library,
+# also where there is another of its name.
+named() {
+    ldconfig -f "$work/ld.so.conf" -C "$work/cache" &&
+        unshare --mount sh -c 'mount --bind "$1" /etc/ld.so.cache && ldd "$2"' sh "$work/cache" "$1"
+}
+if [ "${DAT_UDAPL:-yes}" != no ]; then
+    folder=$(dirname "$(find "$work/stage" -name libdat2.so.2)")
+    program=$(command -v dtest) || program=
+    printf '%s\n' "$folder" 'include /etc/ld.so.conf' >"$work/ld.so.conf"
+    if [ -z "$program" ] || ! unshare --mount true 2>/dev/null; then
+        echo 'not looked at: /etc/ld.so.conf.d, for want of dtest (Debian: dapl2-utils) or permission'
+    elif ! named "$program" | grep -qF "libdat2.so.2 => $folder/libdat2.so.2 "; then
+        complain "with its folder named first, dtest finds: $(named "$program" | grep libdat2)"
+    fi
+fi
+
 make -C "$build" uninstall DESTDIR="$work/stage" >"$work/log" 2>&1 || complain 'make uninstall failed'
 left=$(find "$work/stage" ! -type d)
 [ -z "$left" ] || complain "make uninstall leaves:

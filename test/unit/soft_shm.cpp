@@ -5,7 +5,6 @@
 #include "soft_shm.h"
 #include "soft_polled.h"
 
-
 using namespace soft_test;
 using dat::soft::Level;
 using dat::soft::OpCode;
