@@ -76,6 +76,17 @@ fi_msg_rma message(void* at, std::size_t size, const Remote& to, Op& op) {
     return msg;
 }
 
+// The first byte is one remote segment, the rest another.
+fi_rma_iov g_both[2];
+const fi_msg_rma* divided(fi_msg_rma& msg) {
+    const fi_rma_iov whole = *msg.rma_iov;
+    g_both[0] = {whole.addr, 1, whole.key};
+    g_both[1] = {whole.addr + 1, whole.len - 1, whole.key};
+    msg.rma_iov = g_both;
+    msg.rma_iov_count = 2;
+    return &msg;
+}
+
 constexpr fi_addr_t kNo = FI_ADDR_UNSPEC;
 
 const Call kReading[] = {
@@ -117,6 +128,11 @@ const Call kReading[] = {
      [](auto ep, auto at, auto n, auto& to, auto& op) {
          const fi_msg_rma msg = message(at, n, to, op);
          return fi_writemsg(ep, &msg, FI_COMPLETION);
+     }},
+    {"fi_writemsg, over two remote segments", false,
+     [](auto ep, auto at, auto n, auto& to, auto& op) {
+         fi_msg_rma msg = message(at, n, to, op);
+         return fi_writemsg(ep, divided(msg), FI_COMPLETION);
      }},
     {"fi_inject_write", true,
      [](auto ep, auto at, auto n, auto& to, auto&) {
@@ -167,6 +183,11 @@ const Call kWriting[] = {
      [](auto ep, auto at, auto n, auto& to, auto& op) {
          const fi_msg_rma msg = message(at, n, to, op);
          return fi_readmsg(ep, &msg, FI_COMPLETION);
+     }},
+    {"fi_readmsg, over two remote segments", false,
+     [](auto ep, auto at, auto n, auto& to, auto& op) {
+         fi_msg_rma msg = message(at, n, to, op);
+         return fi_readmsg(ep, divided(msg), FI_COMPLETION);
      }},
     {"fi_fetch_atomic, its result", true,
      [](auto ep, auto at, auto, auto& to, auto& op) {

@@ -55,11 +55,28 @@ Test(ofi_hints, sizes__agree_up_to_the_limit) {
     limit([](fi_info& h, std::size_t v) { h.rx_attr->size = v; }, kMaxQueueSize);
     limit([](fi_info& h, std::size_t v) { h.tx_attr->iov_limit = v; }, 4);
     limit([](fi_info& h, std::size_t v) { h.rx_attr->iov_limit = v; }, 4);
-    limit([](fi_info& h, std::size_t v) { h.tx_attr->rma_iov_limit = v; }, 1);
+    limit([](fi_info& h, std::size_t v) { h.tx_attr->rma_iov_limit = v; }, 4);
     limit([](fi_info& h, std::size_t v) { h.ep_attr->max_msg_size = v; }, kMaxMessageSize);
     limit([](fi_info& h, std::size_t v) { h.domain_attr->mr_iov_limit = v; }, 1);
     limit([](fi_info& h, std::size_t v) { h.domain_attr->max_err_data = v; }, 508);
     limit([](fi_info& h, std::size_t v) { h.domain_attr->max_ep_srx_ctx = v; }, 1U << 15);
+}
+
+// Each remote segment takes a place of the queue.
+Test(ofi_hints, remote_segments__are_not_more_than_the_queue_holds) {
+    for (const std::size_t size : {1U, 3U, 4U, 5U}) {
+        const std::size_t most = size < 4 ? size : 4;
+        const auto ask = [size](std::size_t segments) {
+            return [=](fi_info& h) {
+                h.tx_attr->size = size;
+                h.tx_attr->rma_iov_limit = segments;
+            };
+        };
+        cr_assert_eq(offer(ask(0))->tx_attr->rma_iov_limit, most);
+        cr_assert(refusal(ask(most)).empty());
+        cr_assert(contains(refusal(ask(most + 1)), std::to_string(most)));
+    }
+    cr_assert_eq(offer([](fi_info&) {})->tx_attr->rma_iov_limit, 4);
 }
 
 // As many endpoints share a receive context as there may be.

@@ -82,7 +82,7 @@ struct Asked {
     std::uint64_t key;
     void* context;
     std::uint64_t flags;
-    bool silent = false;
+    soft::Role role = soft::Role::alone;
 };
 
 soft::AtomicOperands operands_of(const Asked& asked) {
@@ -132,7 +132,7 @@ template <class Path> ssize_t submit_atomic(fid_ep* ep, const Asked& asked) {
          .flags = asked.flags,
          .address = asked.address,
          .key = asked.key,
-         .silent = asked.silent,
+         .role = asked.role,
          .operands = &operands});
 }
 
@@ -157,10 +157,10 @@ template <class Path> struct Atomics {
 
     static ssize_t inject(fid_ep* ep, const void* buf, std::size_t count, fi_addr_t,
                           std::uint64_t address, std::uint64_t key, fi_datatype type, fi_op op) {
-        return count != 1
-                   ? refuse_shape("fi_inject_atomic()")
-                   : submit_atomic<Path>(ep, {"fi_inject_atomic()", kBase, type, op, buf, nullptr,
-                                              nullptr, address, key, nullptr, FI_INJECT, true});
+        return count != 1 ? refuse_shape("fi_inject_atomic()")
+                          : submit_atomic<Path>(ep, {"fi_inject_atomic()", kBase, type, op, buf,
+                                                     nullptr, nullptr, address, key, nullptr,
+                                                     FI_INJECT, soft::Role::silent});
     }
 
     // What the calls with a message have in common.

@@ -111,6 +111,11 @@ bool check_endpoint(const fi_ep_attr& ep, std::uint64_t caps, const Offering& o,
              c.at_most("ep_attr->max_order_waw_size", ep.max_order_waw_size, o.message_size)));
 }
 
+// Each remote segment takes one place of the queue.
+std::size_t remote_segments(std::size_t queue_size, const Offering& o) {
+    return queue_size > 0 ? std::min(queue_size, o.remote_segments) : o.remote_segments;
+}
+
 bool check_tx(const fi_tx_attr& tx, const Offering& o, Comparison& c) {
     return c.within("tx_attr->caps", tx.caps, o.caps, FI_TYPE_CAPS) &&
            c.within("tx_attr->op_flags", tx.op_flags, o.tx_op_flags, FI_TYPE_OP_FLAGS) &&
@@ -119,7 +124,7 @@ bool check_tx(const fi_tx_attr& tx, const Offering& o, Comparison& c) {
            c.at_most("tx_attr->inject_size", tx.inject_size, soft::kInjectSize) &&
            c.at_most("tx_attr->size", tx.size, o.queue_size) &&
            c.at_most("tx_attr->iov_limit", tx.iov_limit, o.iov_limit) &&
-           c.at_most("tx_attr->rma_iov_limit", tx.rma_iov_limit, 1);
+           c.at_most("tx_attr->rma_iov_limit", tx.rma_iov_limit, remote_segments(tx.size, o));
 }
 
 bool check_rx(const fi_rx_attr& rx, const Offering& o, Comparison& c) {
@@ -234,7 +239,7 @@ void fill_tx(fi_tx_attr& tx, const fi_tx_attr* hints, std::uint64_t caps, const 
     tx.inject_size = either(h.inject_size, soft::kInjectSize);
     tx.size = either(h.size, std::min(kDefaultQueueSize, o.queue_size));
     tx.iov_limit = either(h.iov_limit, o.iov_limit);
-    tx.rma_iov_limit = 1;
+    tx.rma_iov_limit = either(h.rma_iov_limit, remote_segments(tx.size, o));
 }
 
 void fill_rx(fi_rx_attr& rx, const fi_rx_attr* hints, std::uint64_t caps, const Offering& o) {
@@ -328,6 +333,7 @@ constexpr Offering kSoft = {
     .queue_size = kMaxQueueSize,
     .iov_limit = soft::kMaxIov,
     .read_segments = soft::kMaxIov,
+    .remote_segments = soft::kMaxIov,
     .message_size = kMaxMessageSize,
     .connection_data = kMaxConnectionData,
     .limits = {.reads_in = FI_DAT_MAX_READS, .reads_out = FI_DAT_MAX_READS, .zones_share = 1},
@@ -356,6 +362,7 @@ Offering offering_of(const verbs::Device& device) {
     o.queue_size = std::min<std::size_t>(device.queue_size(), kMaxQueueSize);
     o.iov_limit = std::min<std::size_t>(segments, soft::kMaxIov);
     o.read_segments = std::min<std::size_t>(device.read_segments, soft::kMaxIov);
+    o.remote_segments = 1;
     o.message_size = std::min<std::size_t>(device.message, kMaxMessageSize);
     o.connection_data = device.request_data();
     o.limits = {.reads_in = std::min(device.reads_in, o.limits.reads_in),

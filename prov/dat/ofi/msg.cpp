@@ -242,7 +242,7 @@ template <class Path> struct Messages {
                              .count = 1,
                              .length = len,
                              .flags = flags,
-                             .silent = true,
+                             .role = soft::Role::silent,
                              .data = data});
     }
 

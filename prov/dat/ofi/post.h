@@ -70,7 +70,7 @@ struct Post {
     std::uint64_t flags;
     std::uint64_t address = 0;
     std::uint64_t key = 0;
-    bool silent = false;                            // an inject call: nothing is ever reported
+    soft::Role role = soft::Role::alone;            // silent: of an inject call
     std::uint64_t data = 0;                         // with FI_REMOTE_CQ_DATA in flags
     const soft::AtomicOperands* operands = nullptr; // of an atomic
     void* const* descriptors = nullptr;             // one for each segment, or nullptr
@@ -195,7 +195,7 @@ inline void fill_names(const void** names, void* const* descriptors, std::size_t
     request.data = static_cast<std::uint32_t>(post.data);
     request.fence = (post.flags & FI_FENCE) != 0;
     request.signaled = reported;
-    request.silent = post.silent;
+    request.role = post.role;
     request.inlined = (post.flags & FI_INJECT) != 0 && !soft::is_answered(post.op);
     if (post.operands) {
         std::memcpy(area, post.operands, sizeof *post.operands);
@@ -228,13 +228,10 @@ inline int check_peer(const char* call, soft::Endpoint& endpoint, soft::OpCode o
                : refuse_without_reads(call, read);
 }
 
-// Every request comes through here. `call` names it in a log line. `complete(request)` fills in
-// what is to be read only then. Where it is inlined into a call that knows most of the Post,
-// little of it is left.
-template <class Path, class Complete>
-[[gnu::always_inline]] inline ssize_t submit_here(const char* call, fid_ep* f, const Post& post,
-                                                  Complete&& complete) {
-    Endpoint& ep = ep_of(f);
+// The limits of every request. 0 or -FI_E*.
+template <class Path>
+[[gnu::always_inline]] inline int check_request(const char* call, const Endpoint& ep,
+                                                const Post& post) {
     if (post.length > ep.message_size()) [[unlikely]] {
         return refuse_length(call, post.length, ep.message_size());
     }
@@ -249,20 +246,42 @@ template <class Path, class Complete>
         return refuse_key(call, post.key);
     }
     const auto how = soft::is_answered(post.op) ? soft::Touch::write : soft::Touch::read;
-    if (const int rc = check_memory<Path>(call, post.iov, post.count, how)) [[unlikely]] {
-        return rc;
-    }
-    typename Path::Caller in(ep.gate());
-    const bool reported = !post.silent && ep.tx_reported(post.flags);
-    soft::Endpoint& endpoint = ep.soft();
+    return check_memory<Path>(call, post.iov, post.count, how);
+}
+
+// Those of some, under the gate. 0 or -FI_E*.
+[[gnu::always_inline]] inline int check_odd_request(const char* call, Endpoint& ep,
+                                                    const Post& post) {
     if (soft::is_answered(post.op) ||
         (post.flags & (FI_DELIVERY_COMPLETE | FI_REMOTE_CQ_DATA)) != 0) {
         if (post.op == soft::OpCode::read && post.count > ep.read_segments()) [[unlikely]] {
             return refuse_count(call, post.count, ep.read_segments());
         }
-        if (const int rc = check_peer(call, endpoint, post.op, post.flags)) [[unlikely]] {
-            return rc;
-        }
+        return check_peer(call, ep.soft(), post.op, post.flags);
+    }
+    return 0;
+}
+
+// What a verdict is to the caller.
+inline ssize_t result_of(const char* call, Endpoint& ep, core::PostVerdict verdict) {
+    return verdict == core::PostVerdict::refused ? refuse_state(call, ep) : fi_result(verdict);
+}
+
+// Every request comes through here, but those of several remote segments. `call` names it in a log
+// line. `complete(request)` fills in what is to be read only then. Where it is inlined into a call
+// that knows most of the Post, little of it is left.
+template <class Path, class Complete>
+[[gnu::always_inline]] inline ssize_t submit_here(const char* call, fid_ep* f, const Post& post,
+                                                  Complete&& complete) {
+    Endpoint& ep = ep_of(f);
+    if (const int rc = check_request<Path>(call, ep, post)) [[unlikely]] {
+        return rc;
+    }
+    typename Path::Caller in(ep.gate());
+    const bool reported = post.role != soft::Role::silent && ep.tx_reported(post.flags);
+    soft::Endpoint& endpoint = ep.soft();
+    if (const int rc = check_odd_request(call, ep, post)) [[unlikely]] {
+        return rc;
     }
     const core::PostVerdict verdict = Path::post(
         endpoint, (post.flags & FI_MORE) != 0,
@@ -277,7 +296,7 @@ template <class Path, class Complete>
         in.leave(); // here, so that a caller need not ask what this returns
         return 0;
     }
-    return verdict == core::PostVerdict::refused ? refuse_state(call, ep) : fi_result(verdict);
+    return result_of(call, ep, verdict);
 }
 
 template <class Path>

@@ -4,22 +4,98 @@
 #include "base/log.h"
 #include "ofi/no_op.h"
 #include "ofi/post.h"
+#include "soft/inbox.h"
 
 #include <rdma/fi_rma.h>
+
+#include <algorithm>
+#include <array>
+#include <span>
 
 namespace dat::ofi {
 namespace {
 
-// One remote range, as long as the local ones together. 0 or -FI_EINVAL.
-int check_remote(const char* call, const fi_msg_rma& msg, std::size_t length) {
-    if (msg.rma_iov_count == 1 && msg.rma_iov[0].len == length) [[likely]] {
-        return 0;
+// Remote segments that are together as long as the local ones, and not more than `offered`. The
+// length is within that of a message. 0 or -FI_E*.
+int check_remote(const char* call, const fi_msg_rma& msg, std::size_t length, std::size_t offered) {
+    if (msg.rma_iov_count == 0 || msg.rma_iov_count > offered) {
+        DAT_WARN(ep_data, "%s: %zu remote segments, 1 to %zu are offered", call, msg.rma_iov_count,
+                 offered);
+        return -FI_EINVAL;
     }
-    DAT_WARN(ep_data,
-             "%s: %zu remote ranges of %zu bytes, %zu local bytes; one remote range of "
-             "the same length is offered",
-             call, msg.rma_iov_count, msg.rma_iov_count > 0 ? msg.rma_iov[0].len : 0, length);
-    return -FI_EINVAL;
+    std::size_t left = length;
+    for (std::size_t i = 0; i < msg.rma_iov_count; ++i) {
+        const fi_rma_iov& each = msg.rma_iov[i];
+        if (each.key > UINT32_MAX) {
+            return refuse_key(call, each.key);
+        }
+        if (each.len > left || (i + 1 == msg.rma_iov_count && each.len != left)) {
+            DAT_WARN(ep_data,
+                     "%s: remote segment %zu of %zu has %zu bytes, %zu of the %zu local bytes are "
+                     "left for it; they have to be as long together as the local ones",
+                     call, i + 1, msg.rma_iov_count, each.len, left, length);
+            return -FI_EINVAL;
+        }
+        left -= each.len;
+    }
+    return 0;
+}
+
+// The i-th request of an operation over `remote`, whose first byte is at `offset` of the local
+// ones; its segments are in `local`. The levels that wait for the peer, and what it is told, are
+// the last one's: it confirms in order.
+Post part_of(const Post& whole, std::span<const fi_rma_iov> remote, std::size_t i,
+             std::size_t offset, std::span<iovec, soft::kMaxIov> local, bool reported) {
+    constexpr std::uint64_t kOfLast = kDataFlags | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE;
+    std::array<soft::Iov, soft::kMaxIov> from;
+    for (std::size_t k = 0; k < whole.count; ++k) {
+        from[k] = {static_cast<std::byte*>(whole.iov[k].iov_base), whole.iov[k].iov_len};
+    }
+    const bool last = i + 1 == remote.size();
+    Post part = whole;
+    part.count = soft::gather({from.data(), whole.count}, offset, remote[i].len, local);
+    part.iov = local.data();
+    part.length = remote[i].len;
+    part.address = remote[i].addr;
+    part.key = remote[i].key;
+    part.flags &= ~((last ? 0 : kOfLast) | (i == 0 ? 0 : FI_FENCE));
+    part.role = last ? soft::Role::last : reported ? soft::Role::part : soft::Role::owed_part;
+    return part;
+}
+
+// An operation over several remote segments: a request for each, which are posted together.
+template <class Path>
+ssize_t submit_divided(const char* call, fid_ep* f, const Post& post, const fi_msg_rma& msg) {
+    Endpoint& ep = ep_of(f);
+    if (const int rc = check_request<Path>(call, ep, post)) {
+        return rc;
+    }
+    typename Path::Caller in(ep.gate());
+    soft::Endpoint& endpoint = ep.soft();
+    const std::size_t offered =
+        std::min<std::size_t>(ep.domain().offering().remote_segments, endpoint.limits().requests);
+    if (const int rc = check_remote(call, msg, post.length, offered)) {
+        return rc;
+    }
+    if (const int rc = check_odd_request(call, ep, post)) {
+        return rc;
+    }
+    const bool reported = ep.tx_reported(post.flags);
+    const std::span remote(msg.rma_iov, msg.rma_iov_count);
+    std::size_t offset = 0;
+    const core::PostVerdict verdict =
+        soft::post_divided(endpoint, remote.size(), (post.flags & FI_MORE) != 0,
+                           [&](soft::Request& request, std::uint64_t seq, std::size_t i) {
+                               std::array<iovec, soft::kMaxIov> local;
+                               Post each = post;
+                               if (i < remote.size()) {
+                                   each = part_of(post, remote, i, offset, local, reported);
+                                   offset += remote[i].len;
+                               }
+                               fill(request, endpoint.inline_area(seq), endpoint.request_aside(seq),
+                                    each, reported && each.role != soft::Role::part);
+                           });
+    return verdict == core::PostVerdict::posted ? 0 : result_of(call, ep, verdict);
 }
 
 // The calls over one Path.
@@ -66,8 +142,18 @@ template <class Path> struct Rma {
             return rc;
         }
         const std::size_t length = total(msg.msg_iov, msg.iov_count);
-        if (const int rc = check_remote(call, msg, length)) {
-            return rc;
+        const std::uint64_t data = (flags & FI_REMOTE_CQ_DATA) != 0 ? msg.data : 0;
+        if (msg.rma_iov_count != 1 || msg.rma_iov[0].len != length) [[unlikely]] {
+            return submit_divided<Path>(call, ep,
+                                        {.op = Op,
+                                         .completion_flags = kDone<Op>,
+                                         .iov = msg.msg_iov,
+                                         .count = msg.iov_count,
+                                         .length = length,
+                                         .context = msg.context,
+                                         .flags = flags,
+                                         .data = data},
+                                        msg);
         }
         return submit<Path>(call, ep,
                             {.op = Op,
@@ -79,7 +165,7 @@ template <class Path> struct Rma {
                              .flags = flags,
                              .address = msg.rma_iov[0].addr,
                              .key = msg.rma_iov[0].key,
-                             .data = (flags & FI_REMOTE_CQ_DATA) != 0 ? msg.data : 0,
+                             .data = data,
                              .descriptors = msg.desc});
     }
 
@@ -158,7 +244,7 @@ template <class Path> struct Rma {
                              .flags = flags,
                              .address = address,
                              .key = key,
-                             .silent = true,
+                             .role = soft::Role::silent,
                              .data = data});
     }
 

@@ -464,6 +464,27 @@ void Endpoint::count(const Request& r, DtoStatus status) {
     }
 }
 
+void Endpoint::report_closely(const Request& r, DtoStatus status) {
+    if (r.role == Role::part || r.role == Role::owed_part) {
+        divided_so_far_.length += r.length;
+        if (divided_so_far_.status == DtoStatus::success) {
+            divided_so_far_.status = status;
+        }
+        return;
+    }
+    Divided whole;
+    if (r.role == Role::last) {
+        whole = std::exchange(divided_so_far_, {});
+        --divided_;
+        set_straight();
+    }
+    const DtoStatus of_all = whole.status == DtoStatus::success ? status : whole.status;
+    if (counted_) {
+        count(r, of_all);
+    }
+    report(r, of_all, whole.length + r.length);
+}
+
 void Endpoint::remote_read(std::uint32_t key) {
     if (counters_.remote_read) {
         counters_.remote_read->add(DtoStatus::success);

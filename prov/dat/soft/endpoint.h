@@ -89,6 +89,16 @@ enum class Level : std::uint8_t {
     delivered, // and, for a message, its receive has completed
 };
 
+// What of a request's end is reported. An operation of several requests, posted together, completes
+// as its last one does.
+enum class Role : std::uint8_t {
+    alone,
+    silent,    // nothing, ever (fi_inject)
+    part,      // of an operation, before its last one
+    owed_part, // the same, where the operation's success is not reported
+    last,      // of an operation of several
+};
+
 // A request in its slot, from the post until its completion. Not initialized, so
 // that slots which are never used are never touched: a post sets every member.
 struct Request {
@@ -104,10 +114,10 @@ struct Request {
     std::uint8_t iov_count;
     bool solicited; // DTO-22
     bool fence;     // DTO-24
-    bool silent;    // nothing is ever reported (fi_inject)
-    bool inlined;   // the payload was copied: iov is in the inline area
-    bool has_data;  // of a send or write
-    bool signaled;  // a success is reported (DTO-21)
+    Role role;
+    bool inlined;  // the payload was copied: iov is in the inline area
+    bool has_data; // of a send or write
+    bool signaled; // a success is reported (DTO-21)
     Level level;
     Iov iov; // as set_segments() left it
 
@@ -296,6 +306,12 @@ class Endpoint : public base::Hook<Starved>, private Timer {
     // takes_receive().
     std::uint64_t begin_taken_request() { return core_.requests().post(); }
     std::uint64_t begin_taken_receive() { return core_.receives().post(); }
+    // Several requests that are one operation: the last of them has Role::last, those before it
+    // are its parts.
+    void begin_divided() {
+        ++divided_;
+        set_straight();
+    }
     // After begin_request() said flushed, and the slot was filled (FLS-1).
     void request_flushed() { complete_requests(); }
     // Takes back the oldest receive with that context that no message has taken: its
@@ -335,7 +351,8 @@ class Endpoint : public base::Hook<Starved>, private Timer {
     bool is_owed(const Request& r) const {
         const bool acts = r.op == OpCode::send || r.op == OpCode::send_invalidate ||
                           r.op == OpCode::write || (is_atomic(r.op) && r.iov_count == 0);
-        return acts && (!r.signaled || !request_cq_);
+        const bool told_of = (r.signaled || r.role == Role::part) && request_cq_;
+        return acts && !told_of;
     }
     // Behind the last request that is owed, from `begin` on; `begin` if none is.
     std::uint64_t owed_end(std::uint64_t begin) const;
@@ -483,9 +500,10 @@ class Endpoint : public base::Hook<Starved>, private Timer {
     void complete_requests();
     void complete_receives();
     void count(const Request& request, core::DtoStatus status);
-    // After a queue, a counter or shared receives were set.
+    // After a queue, a counter or shared receives were set, or divided_ has changed.
     void set_straight() {
-        straight_requests_ = counted_ ? nullptr : request_cq_;
+        closely_ = counted_ || divided_ > 0;
+        straight_requests_ = closely_ ? nullptr : request_cq_;
         straight_receives_ = counters_.receive || context_ ? nullptr : receive_cq_;
     }
     bool may_share() const;
@@ -508,14 +526,19 @@ class Endpoint : public base::Hook<Starved>, private Timer {
         }
     }
     void report(const Request& r, core::DtoStatus status) {
-        if (counted_) [[unlikely]] {
-            count(r, status);
+        if (closely_) [[unlikely]] {
+            return report_closely(r, status);
         }
-        const bool wanted = status == core::DtoStatus::success ? r.signaled : !r.silent; // DTO-21
+        report(r, status, r.length);
+    }
+    void report(const Request& r, core::DtoStatus status, std::uint64_t length) {
+        const bool wanted =
+            status == core::DtoStatus::success ? r.signaled : r.role != Role::silent; // DTO-21
         if (wanted && request_cq_) [[likely]] {
-            request_cq_->push({r.context, r.completion_flags, r.length, nullptr, 0, 0, status});
+            request_cq_->push({r.context, r.completion_flags, length, nullptr, 0, 0, status});
         }
     }
+    void report_closely(const Request& r, core::DtoStatus status);
     [[gnu::always_inline]] void report_message(const Receive& done, std::size_t length,
                                                std::byte* buffer) {
         if (straight_receives_ && done.signaled) [[likely]] {
@@ -578,7 +601,15 @@ class Endpoint : public base::Hook<Starved>, private Timer {
     std::uint32_t too_many_ = 0;           // not 0: passed_watermark() is due, with it
     bool starved_ = false;
     bool writes_take_receives_ = false;
-    bool counted_ = false; // counters_ has any
+    bool counted_ = false;      // counters_ has any
+    bool closely_ = false;      // report_closely() is due
+    std::uint32_t divided_ = 0; // operations of several requests that are outstanding
+    // Of the oldest of them, as far as its requests have completed.
+    struct Divided {
+        std::uint64_t length = 0;
+        core::DtoStatus status = core::DtoStatus::success; // the first that is none
+    };
+    Divided divided_so_far_;
     SharedReceives* shared_ = nullptr;
     void* const* context_ = nullptr;
     std::chrono::microseconds patience_{0};

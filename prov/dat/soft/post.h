@@ -47,6 +47,36 @@ template <class L, class Fill>
     return verdict;
 }
 
+// Posts `count` requests as one operation, all of them or none, and sends them together.
+// `fill(request, seq, i)` writes the slot of the i-th, with its Role. Where the operation is
+// flushed it takes one slot, and `i` is `count`.
+template <class Fill>
+inline core::PostVerdict post_divided(Endpoint& endpoint, std::size_t count, bool more,
+                                      Fill&& fill) {
+    std::uint64_t seq = 0;
+    if (!endpoint.core().takes_request()) {
+        const core::PostVerdict verdict = endpoint.begin_request(seq);
+        if (verdict == core::PostVerdict::flushed) {
+            fill(endpoint.request(seq), seq, count);
+            endpoint.request_flushed();
+        } else {
+            endpoint.look_for_room();
+        }
+        return verdict;
+    }
+    const core::DtoStream& stream = endpoint.core().requests();
+    if (stream.limit() - stream.outstanding() < count) {
+        return core::PostVerdict::full;
+    }
+    endpoint.begin_divided();
+    for (std::size_t i = 0; i < count; ++i) {
+        seq = endpoint.begin_taken_request();
+        fill(endpoint.request(seq), seq, i);
+    }
+    endpoint.link()->transmit(endpoint.request(seq), seq, more);
+    return core::PostVerdict::posted;
+}
+
 // The usual request, over an L. False: it may not be posted, or it is not that simple now;
 // nothing happened, and post_request() has to. Nothing but the endpoint is needed behind the
 // call of the device, so a caller saves few registers.
