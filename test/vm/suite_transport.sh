@@ -47,6 +47,8 @@ tests=(
     "120 windows_over_rxe program rxe transport_dat --filter dat_window/bound__*"
     "120 shared_receives_over_siw program siw transport_surface --filter shared_receive/messages_of*"
     "60 queue_pair_over_rxe__is_there_before_its_connection with on_device rxe then next_queue_pair"
+    "60 nobody_listens_over_rxe__is_said unmade $rxe r0"
+    "60 nobody_listens_over_siw__is_said unmade $siw s0"
     "60 ping_between_processes_over_rxe ping $rxe rxe0"
     "60 ping_between_processes_over_siw ping $siw siw0"
 )
@@ -63,6 +65,16 @@ speaks_first() {
     expect a ok send 1 1000
     expect a 'results 1 0 0' finish
     expect b 'results 1 0 0' finish
+}
+
+# Why there is no connection, over a device as over TCP.
+unmade() { # address interface
+    export FI_DAT_TRANSPORT=verbs FI_LOG_LEVEL=warn FI_LOG_PROV=dat
+    start a bash -c 'exec "$0" "$1" 2>"$2"' "$DAT_BUILDDIR/test/transport/peer" $1 "$pipes/said"
+    expect a ok connect $1 9 0
+    expect a 'error 111 *' event
+    grep -Eq "no connection from $1:[0-9]+ \\($2\\) to $1:9: nobody listens there" "$pipes/said" ||
+        die "it says: $(cat "$pipes/said")"
 }
 
 # And each says which link its connection has.

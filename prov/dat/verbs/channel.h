@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // An event channel of rdma_cm with owners: a request may outlive the listener that it
-// came by. May include: verbs headers.
+// came by. And the addresses of its ids. May include: soft/iwarp/socket.h, verbs headers.
 #ifndef DAT_VERBS_CHANNEL_H
 #define DAT_VERBS_CHANNEL_H
 
+#include "soft/iwarp/socket.h"
+
+#include <netinet/in.h>
 #include <rdma/rdma_cma.h>
 
 namespace dat::verbs {
@@ -20,6 +23,11 @@ class Channel {
   private:
     rdma_event_channel* channel_;
 };
+
+// Of rdma_get_local_addr(3) or rdma_get_peer_addr(3), which have room for each family.
+inline iwarp::SocketAddress address_of(const sockaddr* address) {
+    return {address, sizeof(sockaddr_in6)};
+}
 
 } // namespace dat::verbs
 

@@ -7,6 +7,7 @@
 #include "base/attempt.h"
 #include "base/log.h"
 #include "soft/domain.h"
+#include "soft/iwarp/unmade.h"
 #include "soft/kernel.h"
 #include "verbs/channel.h"
 #include "verbs/connect_call.h"
@@ -88,6 +89,15 @@ class Handshake final : public soft::Handshake,
     void fail(Stimulus stimulus, Reason reason, std::span<const std::byte> data = {}) {
         endpoint_.failed(attempt_, passive_ ? Stimulus::handshake_failed : stimulus, reason, data);
     }
+    // An initiator could not be connected, with `error` as of connect(2): said, and the attempt is
+    // over.
+    void unmade(int error, Stimulus stimulus, Reason reason) {
+        if (!passive_) {
+            iwarp::say_unmade(address_of(rdma_get_local_addr(id_)),
+                              address_of(rdma_get_peer_addr(id_)), error);
+        }
+        fail(stimulus, reason);
+    }
     int open_link();
     rdma_conn_param parameters(std::size_t frame);
     void request();
@@ -147,8 +157,9 @@ rdma_conn_param Handshake::parameters(std::size_t frame) {
 void Handshake::resolve(const sockaddr* source, const SocketAddress& destination) {
     if (kernel::uncancelled(rdma_resolve_addr, id_, const_cast<sockaddr*>(source),
                             const_cast<sockaddr*>(destination.get()), kResolveMs) != 0) {
-        DAT_INFO(ep_ctrl, "%s: rdma_resolve_addr(): %s", destination.text().c_str(),
-                 std::strerror(errno));
+        const int error = errno;
+        iwarp::say_unmade(source ? address_of(source) : address_of(rdma_get_local_addr(id_)),
+                          destination, error);
         fail_later(Stimulus::unreachable, Reason::unreachable);
     }
 }
@@ -182,9 +193,9 @@ void Handshake::connect_failed(int error) {
     call_.reset();
     DAT_INFO(ep_ctrl, "rdma_connect(): %s", std::strerror(error));
     if (error == ECONNREFUSED || error == ECONNRESET) {
-        return fail(Stimulus::refused, Reason::refused);
+        return unmade(error, Stimulus::refused, Reason::refused);
     }
-    fail(Stimulus::unreachable, Reason::unreachable);
+    unmade(error, Stimulus::unreachable, Reason::unreachable);
 }
 
 void Handshake::accept(bool gone, std::uint8_t reads) {
@@ -239,11 +250,11 @@ void Handshake::rejected(const CmEvent& event) {
         const int rejected = domain_.device().siw ? -ECONNRESET : -ECONNREFUSED;
         const bool by_peer = event.status == rejected || !frame.empty();
         return by_peer ? fail(Stimulus::peer_rejected, Reason::rejected, frame)
-                       : fail(Stimulus::refused, Reason::refused);
+                       : unmade(ECONNREFUSED, Stimulus::refused, Reason::refused);
     }
     const Content content = content_of(frame);
     if (event.status != kConsumerReject || content.refusal) {
-        return fail(Stimulus::refused, Reason::refused);
+        return unmade(ECONNREFUSED, Stimulus::refused, Reason::refused);
     }
     // For a process that has ended the kernel rejects as a Consumer does, but says nothing.
     if (std::ranges::all_of(frame, [](std::byte byte) { return byte == std::byte{0}; })) {
@@ -279,7 +290,8 @@ void Handshake::happened(const CmEvent& event) {
     case RDMA_CM_EVENT_ADDR_ERROR:
     case RDMA_CM_EVENT_ROUTE_ERROR:
     case RDMA_CM_EVENT_UNREACHABLE:
-        return fail(Stimulus::unreachable, Reason::unreachable);
+        return unmade(event.status < 0 ? -event.status : ETIMEDOUT, Stimulus::unreachable,
+                      Reason::unreachable);
     case RDMA_CM_EVENT_CONNECT_ERROR:
     case RDMA_CM_EVENT_DISCONNECTED:
         return fail(Stimulus::refused, Reason::peer_closed);

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "soft/domain.h"
 #include "soft/kernel.h"
+#include "verbs/channel.h"
 #include "verbs/link_parts.h"
 #include "verbs/queues.h"
 #include "verbs/shared_queue.h"
@@ -87,10 +88,7 @@ bool Link::become_ready(const rdma_conn_param* answer) {
 
 std::uint32_t Link::number() const { return qp_->qp_num; }
 
-SocketAddress Link::local() const {
-    const sockaddr* address = rdma_get_local_addr(id_);
-    return SocketAddress(address, sizeof(sockaddr_in6));
-}
+SocketAddress Link::local() const { return address_of(rdma_get_local_addr(id_)); }
 
 std::uint8_t Link::reads_in() const {
     return static_cast<std::uint8_t>(

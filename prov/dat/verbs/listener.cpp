@@ -17,10 +17,6 @@
 namespace dat::verbs {
 namespace {
 
-SocketAddress address_of(const sockaddr* address) {
-    return SocketAddress(address, sizeof(sockaddr_in6));
-}
-
 void reject_with(rdma_cm_id* id, const Device& device, std::span<const std::byte> data,
                  bool refusal) {
     std::array<std::byte, kRejectFrame> frame;

@@ -122,7 +122,7 @@ class Initiator final : public TcpHandshake {
 
     void explain() override {
         if (error_ != 0) {
-            say_unmade(socket_, peer_, error_);
+            say_unmade(socket_.local(), peer_, error_);
         }
     }
 

@@ -95,12 +95,11 @@ const char* mend_of(int error) {
     }
 }
 
-void say(const Socket& socket, const SocketAddress& peer, int error, const char* cause) {
+void say(const SocketAddress& local, const SocketAddress& peer, int error, const char* cause) {
     static Said& said = *new Said; // threads may outlive static objects
     if (!base::wants(base::LogLevel::warn, base::LogArea::ep_ctrl) || !said.note(peer, error)) {
         return;
     }
-    const SocketAddress local = socket.local();
     const InterfaceName from = interface_of(local);
     const InterfaceName own = peer.loopback() ? InterfaceName{} : interface_of(peer);
     std::array<char, 160> also{};
@@ -117,8 +116,8 @@ void say(const Socket& socket, const SocketAddress& peer, int error, const char*
 
 } // namespace
 
-void say_unmade(const Socket& socket, const SocketAddress& peer, int error) {
-    say(socket, peer, error, mend_of(error));
+void say_unmade(const SocketAddress& local, const SocketAddress& peer, int error) {
+    say(local, peer, error, mend_of(error));
 }
 
 void say_unanswered(const Socket& socket, const SocketAddress& peer) {
@@ -136,7 +135,7 @@ void say_unanswered(const Socket& socket, const SocketAddress& peer) {
                   "another host's. TCP goes on for %d s in all (tcp_syn_retries), or as long as "
                   "the program waits",
                   info.tcpi_retransmits + 1, static_cast<long long>(kUnansweredFor.count()), lasts);
-    say(socket, peer, kUnanswered, cause.data());
+    say(socket.local(), peer, kUnanswered, cause.data());
 }
 
 void say_only_local(const SocketAddress& at) {

@@ -15,8 +15,9 @@ namespace dat::iwarp {
 // For so long nothing is said of a peer that does not answer.
 inline constexpr std::chrono::seconds kUnansweredFor{3};
 
-// The attempt is over: `error` of connect(2). Any thread; takes no memory.
-void say_unmade(const Socket& socket, const SocketAddress& peer, int error);
+// The attempt is over: `error` as of connect(2). `local` may be invalid, as long as none was
+// chosen. Any thread; takes no memory.
+void say_unmade(const SocketAddress& local, const SocketAddress& peer, int error);
 
 // The peer has answered nothing for kUnansweredFor, and TCP goes on. Likewise.
 void say_unanswered(const Socket& socket, const SocketAddress& peer);
