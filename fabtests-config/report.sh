@@ -33,7 +33,7 @@ begin_report() { # link file
 
 # `detail` is a reason, or how many combinations succeeded.
 report() { # line result seconds detail
-    local line=$1 result=$2 seconds=$3 detail=$4 why= least=${expected[$1]:-}
+    local line=$1 result=$2 seconds=$3 detail=$4 why='' least=${expected[$1]:-}
     case $result in
     pass)
         if [ -n "$least" ] && [ -n "$detail" ] && [ "$detail" -lt "$least" ]; then

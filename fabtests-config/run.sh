@@ -264,7 +264,7 @@ run_test() { # kind line
     [ $devices = no ] || [[ ! $2 =~ ^fi_cq_test ]] || words+=(-L 1024)
     # It begins by a socket: its key alone finds a receive for sure, and siw holds no message back.
     [ "$link" != siw ] || [[ ! $2 =~ ^fi_rma_bw ]] || words+=(-b)
-    result= detail=
+    result='' detail=''
     started=()
     : >"$scratch/client"
     : >"$scratch/server"

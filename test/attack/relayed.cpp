@@ -252,6 +252,7 @@ void Run::print() const {
 } // namespace dat::test
 
 int main(int argc, char** argv) {
+    std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ); // lines of two processes in one file
     dat::test::Options options;
     options.seed = static_cast<std::uint64_t>(time(nullptr));
     for (int i = 1; i < argc; i += 2) {

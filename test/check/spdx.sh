@@ -18,7 +18,7 @@ while read -r file; do
 done < <(
     sources prov include util test man .ci -- '*.cpp' '*.h' '*.c' '*.def' '*.map' '*.sh' \
         'Makefile.include' '*.[1-8]' run
-    ls LICENSE Makefile.am configure.ac libdat-fi.pc.in libdat.pc.in libdat2.pc.in .clang-format .clang-tidy .editorconfig
+    ls LICENSE Makefile.am configure.ac libdat-fi.pc.in libdat.pc.in libdat2.pc.in .clang-format .clang-tidy .editorconfig .shellcheckrc
 )
 [ "$count" -gt 10 ] || { echo "only $count files were found"; exit 1; }
 echo "$count files, $bad without a licence"

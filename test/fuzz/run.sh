@@ -75,7 +75,8 @@ in_build() {
 
 # A name of all that a target was made of: what ran on another state of it does not count.
 state() { # target
-    # Unquoted on purpose: one argument a file.
+    # One argument a file.
+    # shellcheck disable=SC2046
     (cd "$build" && cat $(in_build "dependencies-$1") | tr -s ' \\:' '\n' |
         xargs realpath -qe) | grep "^$root/" | LC_ALL=C sort -u | xargs cat |
         sha256sum | cut -c-12

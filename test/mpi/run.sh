@@ -78,8 +78,8 @@ mpi() { # ranks words...
 
 # What was started has gone, or goes within a minute, now that mpirun has.
 nothing_stays() {
-    local left i
-    for i in $(seq 600); do
+    local left
+    for _ in $(seq 600); do
         left=$(session_members "$running")
         [ -n "$left" ] || return 0
         sleep 0.1

@@ -112,7 +112,7 @@ try() { # mutant
     [ "$all" = no ] || wanted=make_check
     text=$(<"$path")
     printf '%s\n' "${text/"${from[$name]}"/"${to[$name]}"}" >"$path"
-    # shellcheck disable=SC2086
+    # shellcheck disable=SC2046,SC2086
     if [ "$all" = no ] && ! build $(programs $wanted); then
         cat "$work/log" >&2
         fail "$name does not compile"

@@ -28,7 +28,7 @@ cat >"$work/headers.h" <<'END'
 #include <dat2/dat_ib_extensions.h>
 END
 echo 'int dat_abi;' >"$work/anchor.c"
-declare -A include=([ours]="-I$root/include" [theirs]=)
+declare -A include=([ours]="-I$root/include" [theirs]="")
 
 compile() { # ours|theirs arguments...
     local whose=$1
@@ -82,7 +82,6 @@ missing=$(comm -23 <(name_of <"$work/theirs.macros" | grep -v '_H_*$') <(name_of
 # Each that is a constant says its value.
 awk 'NF > 2 && $2 !~ /\(|^__|^dat_/ {print $2}' "$work/theirs.macros" >"$work/names"
 values() { # ours|theirs
-    local line
     cp "$work/names" "$work/tried"
     # What is no constant is an error of its line, and is left out.
     awk '{printf "char value_%d[((long long)(%s) & 1) + 1];\n", NR, $1}' "$work/tried" >"$work/values.c"

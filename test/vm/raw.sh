@@ -77,7 +77,7 @@ soft_to_verbs() {
 # with WHO... THEN COMMAND...: the peers of WHO, and what is tried.
 with() {
     local who=()
-    while [ "$1" != then ]; do
+    while [ "$1" != "then" ]; do
         who+=("$1")
         shift
     done
