@@ -194,7 +194,7 @@ enum fi_dat_reason {
     FI_DAT_REASON_UNREACHABLE,     /* no route to the peer */
     FI_DAT_REASON_TIMEOUT,         /* the connect timeout */
     FI_DAT_REASON_REJECTED,        /* fi_reject() by the peer */
-    FI_DAT_REASON_RESOURCES,       /* out of memory or descriptors here */
+    FI_DAT_REASON_RESOURCES,       /* out of memory or descriptors here, or the device failed */
     FI_DAT_REASON_WATERMARK,       /* more receives than set_watermark() allows */
 };
 
@@ -456,6 +456,7 @@ struct fi_dat_limits {
     uint32_t reads_in;  /* RDMA reads of the peer that are served at one time (IRD) */
     uint32_t reads_out; /* own ones that are on their way (ORD); others wait for those */
     int zones_share;    /* SRQ-2, not 0: endpoints of several zones take from one context */
+    uint32_t read_segments; /* that an RDMA read fills, at most tx_attr->iov_limit */
 };
 
 struct fi_dat_ops_domain {

@@ -330,8 +330,6 @@ Abilities abilities_of(fi_info& info, fid_fabric& fabric, fid_domain& domain) {
     can.max_dtos = can.device ? queue_size_of(info) : Limits::kMaxDtos;
     can.max_segments = static_cast<std::int32_t>(
         std::min<std::size_t>(info.tx_attr->iov_limit, Limits::kMaxSegments));
-    // A request for a read names one place on the wire of iWARP.
-    can.max_read_segments = can.device && can.iwarp ? 1 : can.max_segments;
     can.max_length = static_cast<std::uint32_t>(
         std::min<std::size_t>(info.ep_attr->max_msg_size, Limits::kMaxLength));
     can.mtu = can.device ? mtu_of(*static_cast<const sockaddr*>(info.src_addr)) : kSoftMtu;
@@ -343,6 +341,8 @@ Abilities abilities_of(fi_info& info, fid_fabric& fabric, fid_domain& domain) {
         ops->limits(&domain, &limits);
     }
     can.zones_share = limits.zones_share != 0;
+    can.max_read_segments =
+        std::min(static_cast<std::int32_t>(limits.read_segments), can.max_segments);
     can.max_reads_in = static_cast<std::int32_t>(limits.reads_in);
     can.max_reads_out = static_cast<std::int32_t>(limits.reads_out);
     can.max_private_data = Limits::kMaxPrivateData;

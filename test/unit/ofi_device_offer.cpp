@@ -54,9 +54,21 @@ Test(ofi_device_offer, limits_of_the_device__are_those_of_the_offer) {
     cr_assert_eq(o.limits.reads_in, 16);
     cr_assert_eq(o.limits.reads_out, 16);
     cr_assert_eq(o.limits.zones_share, 0);
+    cr_assert_eq(o.limits.read_segments, 3);
     cr_assert(refusal(roce(), [](fi_info& h) { h.tx_attr->iov_limit = 3; }).empty());
     cr_assert_not(refusal(roce(), [](fi_info& h) { h.tx_attr->iov_limit = 4; }).empty());
     cr_assert_not(refusal(roce(), [](fi_info& h) { h.rx_attr->size = 501; }).empty());
+}
+
+// Of the sends the offer says nothing less.
+Test(ofi_device_offer, segments_of_a_read__are_told_apart) {
+    dat::verbs::Device device = iwarp();
+    device.read_segments = 1;
+    cr_assert_eq(offering_of(device).limits.read_segments, 1);
+    cr_assert_eq(offering_of(device).iov_limit, 3);
+    device.read_segments = 100;
+    cr_assert_eq(offering_of(device).limits.read_segments, 3);
+    cr_assert_eq(soft_offering().limits.read_segments, 4);
 }
 
 // What a connection has outstanding completes in one queue of the device: requests and its own

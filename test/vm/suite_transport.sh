@@ -47,6 +47,7 @@ tests=(
     "120 windows_over_rxe program rxe transport_dat --filter dat_window/bound__*"
     "120 shared_receives_over_siw program siw transport_surface --filter shared_receive/messages_of*"
     "60 queue_pair_over_rxe__is_there_before_its_connection with on_device rxe then next_queue_pair"
+    "60 inline_data_of_siw__is_as_much_as_it_has with on_device siw then inline_data"
     "60 nobody_listens_over_rxe__is_said unmade $rxe r0"
     "60 nobody_listens_over_siw__is_said unmade $siw s0"
     "60 ping_between_processes_over_rxe ping $rxe rxe0"

@@ -349,6 +349,18 @@ next_queue_pair() {
     done
 }
 
+# siw has room for five segments, and refuses a queue pair that asks for more.
+inline_data() {
+    command_a=(env FI_LOG_LEVEL=info FI_LOG_PROV=dat
+        bash -c 'exec "$@" 2>"$0"' "$pipes/messages" "${command_a[@]}")
+    start_peers
+    expect b 'ok *' listen
+    port=${answer#ok }
+    some_rounds 1
+    grep 'inline data' "$pipes/messages"
+    [ "$(grep -c 'siw0/1 takes 80 bytes of inline data' "$pipes/messages")" -eq 1 ]
+}
+
 # Runs the peer as the owner of the devices' files and no more than that, root without its
 # capabilities: another user might not reach the build folder. Its messages are in $pipes/messages.
 without_capabilities() { # limit-of-locked-bytes

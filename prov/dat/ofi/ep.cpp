@@ -174,6 +174,11 @@ std::uint32_t queue_limit(std::size_t size) {
     return static_cast<std::uint32_t>(size ? size : kDefaultQueueSize);
 }
 
+bool has_default_sizes(const fi_info& info, const Offering& offering) {
+    const std::size_t size = std::min(kDefaultQueueSize, offering.queue_size);
+    return queue_limit(info.tx_attr->size) == size && queue_limit(info.rx_attr->size) == size;
+}
+
 soft::Endpoint::Limits limits_of(const fi_info& info) {
     return {queue_limit(info.tx_attr->size), queue_limit(info.rx_attr->size)};
 }
@@ -202,7 +207,9 @@ bool fits_endpoint(const char* call, const fi_info* info, const Offering& offeri
 Endpoint::Endpoint(Domain& domain, const fi_info& info, void* context, core::State initial)
     : domain_(domain), gate_(domain.gate()), zone_(zone_of(domain, info)), caps_(info.caps),
       tx_flags_(info.tx_attr->op_flags), rx_flags_(info.rx_attr->op_flags),
-      inject_size_(info.tx_attr->inject_size), message_size_(domain.offering().message_size),
+      inject_size_(info.tx_attr->inject_size),
+      sizes_are_default_(has_default_sizes(info, domain.offering())),
+      message_size_(domain.offering().message_size),
       name_(address_in(info.src_addr, info.src_addrlen)),
       peer_(address_in(info.dest_addr, info.dest_addrlen)),
       soft_(domain.soft(), *this, limits_of(info), zone_.get(), initial,
@@ -387,26 +394,26 @@ int Endpoint::enable() {
         return -FI_ENOCQ;
     }
     const soft::GateCaller in(gate());
+    soft_.set_shared(srx_ ? &srx_->receives() : nullptr, srx_ ? &fid.context : nullptr);
+    if (const int rc = prepare(sizes_are_default_)) {
+        return rc;
+    }
     if (!soft_.set_queues(tx_cq_, rx_cq_)) {
         DAT_WARN(ep_ctrl, "fi_enable(): out of memory for the completions of its operations");
         return -FI_ENOMEM;
     }
     soft_.set_counters(counters_);
-    soft_.set_shared(srx_ ? &srx_->receives() : nullptr, srx_ ? &fid.context : nullptr);
     enabled_ = true;
     const bool checks = domain_.soft().settings().check_buffers;
     msg = checks ? &msg_ops_checked : &msg_ops_unconnected;
     rma = checks ? &rma_ops_checked : &rma_ops_unconnected;
     atomic = checks ? &atomic_ops_checked : &atomic_ops_unconnected;
-    prepare();
     return 0;
 }
 
 // Under the gate.
-void Endpoint::prepare() {
-    if (domain_.device() && enabled_) {
-        verbs::prepare(*domain_.device(), soft_);
-    }
+int Endpoint::prepare(bool fewer_do) {
+    return domain_.device() ? verbs::prepare(*domain_.device(), soft_, fewer_do) : 0;
 }
 
 int Endpoint::hold(fid_t handle) {

@@ -65,7 +65,7 @@ class Endpoint final : public fid_ep, private soft::EndpointOwner {
         return ((flags | rx_reports_) & FI_COMPLETION) != 0;
     }
     std::size_t inject_size() const { return inject_size_; }
-    std::size_t read_segments() const { return domain_.offering().read_segments; }
+    std::size_t read_segments() const { return domain_.offering().limits.read_segments; }
     std::size_t message_size() const { return message_size_; }
     // FI_OPT_MIN_MULTI_RECV, in bytes.
     std::size_t min_multi() const { return min_multi_; }
@@ -122,7 +122,7 @@ class Endpoint final : public fid_ep, private soft::EndpointOwner {
     // Holds the request whose handle is `handle`; 0 or -FI_EINVAL.
     int hold(fid_t handle);
     // So that less has to be done while a connection is made.
-    void prepare();
+    int prepare(bool fewer_do = false); // as verbs::prepare()
     const char* source_unfit(const iwarp::SocketAddress& destination) const;
     int connect_from_one_port(const iwarp::SocketAddress& destination,
                               std::span<const std::byte> data);
@@ -149,6 +149,7 @@ class Endpoint final : public fid_ep, private soft::EndpointOwner {
     std::uint64_t tx_flags_;
     std::uint64_t rx_flags_;
     const std::size_t inject_size_;
+    bool sizes_are_default_;         // the program has asked for no number of operations
     const std::size_t message_size_; // bytes, at most
     std::size_t min_multi_ = 0;
     // FI_COMPLETION, or 0: what each operation has besides its flags.

@@ -238,7 +238,9 @@ int Endpoint::reset() {
         log_refused("reset()", soft_.core().visible_state());
         return -FI_EOPBADSTATE;
     }
-    prepare();
+    if (enabled_) {
+        (void)prepare(); // else the next connection tries it again
+    }
     return 0;
 }
 

@@ -165,6 +165,9 @@ int Endpoint::change(const fi_dat_ep_attr& attr, ZoneHandle zone) {
         (void)soft_.resize(before);
         return -FI_ENOMEM;
     }
+    if ((mask & (FI_DAT_EP_TX_SIZE | FI_DAT_EP_RX_SIZE)) != 0) {
+        sizes_are_default_ = false;
+    }
     soft::Endpoint::Reads reads = soft_.reads();
     if ((mask & FI_DAT_EP_READ_IN) != 0) {
         reads.in = static_cast<std::uint16_t>(attr.read_in);

@@ -123,7 +123,7 @@ const char* text(core::Reason reason) {
     case core::Reason::rejected:
         return "the peer's application rejected the connection";
     case core::Reason::resources:
-        return "out of memory or descriptors on this side";
+        return "this side lacks memory or descriptors, or its device has failed";
     case core::Reason::watermark:
         return "more receives were posted than the hard watermark allows";
     }

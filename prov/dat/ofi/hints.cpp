@@ -332,11 +332,13 @@ constexpr Offering kSoft = {
     .data_size = kDataSize,
     .queue_size = kMaxQueueSize,
     .iov_limit = soft::kMaxIov,
-    .read_segments = soft::kMaxIov,
     .remote_segments = soft::kMaxIov,
     .message_size = kMaxMessageSize,
     .connection_data = kMaxConnectionData,
-    .limits = {.reads_in = FI_DAT_MAX_READS, .reads_out = FI_DAT_MAX_READS, .zones_share = 1},
+    .limits = {.reads_in = FI_DAT_MAX_READS,
+               .reads_out = FI_DAT_MAX_READS,
+               .zones_share = 1,
+               .read_segments = soft::kMaxIov},
 };
 
 } // namespace
@@ -361,13 +363,14 @@ Offering offering_of(const verbs::Device& device) {
     o.data_size = device.immediate ? kDataSize : 0;
     o.queue_size = std::min<std::size_t>(device.queue_size(), kMaxQueueSize);
     o.iov_limit = std::min<std::size_t>(segments, soft::kMaxIov);
-    o.read_segments = std::min<std::size_t>(device.read_segments, soft::kMaxIov);
     o.remote_segments = 1;
     o.message_size = std::min<std::size_t>(device.message, kMaxMessageSize);
     o.connection_data = device.request_data();
     o.limits = {.reads_in = std::min(device.reads_in, o.limits.reads_in),
                 .reads_out = std::min(device.reads_out, o.limits.reads_out),
-                .zones_share = 0}; // a queue pair is of its shared queue's protection domain
+                .zones_share = 0, // a queue pair is of its shared queue's protection domain
+                .read_segments =
+                    std::min(device.read_segments, static_cast<std::uint32_t>(o.iov_limit))};
     return o;
 }
 

@@ -55,7 +55,6 @@ struct Offering {
     std::size_t data_size;   // of remote CQ data
     std::size_t queue_size;  // operations, at most
     std::size_t iov_limit;
-    std::size_t read_segments;   // that an RDMA read fills
     std::size_t remote_segments; // of one operation
     std::size_t message_size;
     std::size_t connection_data; // of a connect (U-63)

@@ -11,12 +11,14 @@
 #include "ofi/fabric.h"
 #include "ofi/info.h"
 #include "soft/kernel.h"
+#include "verbs/device.h"
 
 #include <rdma/providers/fi_log.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <initializer_list>
 #include <limits>
 #include <numeric>
@@ -24,6 +26,7 @@
 #include <string>
 #include <string_view>
 #include <strings.h>
+#include <type_traits>
 #include <unistd.h>
 #include <utility>
 #include <vector>
@@ -117,9 +120,10 @@ std::optional<std::string> text_of(const char* name, fi_param_type type) {
     return rc == 0 ? std::optional(std::to_string(value)) : std::nullopt;
 }
 
-// A whole number from `least` up; `value` is left where the text is anything else.
+// A whole number from `least` to `most`; `value` is left where the text is anything else.
 template <class Number>
-void read_number(const char* name, const char* unit, std::uint64_t least, Number& value) {
+void read_number(const char* name, const char* unit, std::uint64_t least, Number& value,
+                 std::uint64_t most = std::numeric_limits<int>::max()) {
     const std::optional<std::string> given = text_of(name, FI_PARAM_INT);
     if (!given) {
         return;
@@ -129,14 +133,18 @@ void read_number(const char* name, const char* unit, std::uint64_t least, Number
     errno = 0;
     const unsigned long long number = std::strtoull(text, &end, 10);
     const bool digits = *text >= '0' && *text <= '9' && *end == '\0';
-    const auto most = static_cast<unsigned long long>(std::numeric_limits<int>::max());
     if (!digits || errno != 0 || number < least || number > most) {
         DAT_WARN(core,
                  "FI_DAT_%s=\"%s\" is ignored: it has to be a whole number of %s from %llu to %llu",
-                 name, text, unit, static_cast<unsigned long long>(least), most);
+                 name, text, unit, static_cast<unsigned long long>(least),
+                 static_cast<unsigned long long>(most));
         return;
     }
-    value = Number(static_cast<unsigned>(number));
+    if constexpr (std::is_same_v<Number, std::uint8_t>) {
+        value = static_cast<std::uint8_t>(number);
+    } else {
+        value = Number(static_cast<unsigned>(number));
+    }
 }
 
 struct Variable {
@@ -170,6 +178,20 @@ constexpr Variable kVariables[] = {
     {"HANDSHAKE_TIMEOUT", FI_PARAM_INT,
      "seconds that the passive side gives a connection's handshake. Default: 10"},
     {"KEEPALIVE", FI_PARAM_INT, "seconds after which a silent peer is dead; 0: never. Default: 20"},
+    {"RESOLVE_TIMEOUT", FI_PARAM_INT,
+     "milliseconds in which an RDMA device's connection manager has to find an address, and as "
+     "many "
+     "for the way there. Default: 2000"},
+    {"ACK_TIMEOUT", FI_PARAM_INT,
+     "how long an RDMA device waits for an acknowledgement before it sends again: 4.096 us times 2 "
+     "to the power of this, 1 to 31; 0: for ever. Default: what the connection manager computes"},
+    {"RETRIES", FI_PARAM_INT,
+     "how often RDMA devices send again what is not acknowledged, before the connection is broken, "
+     "0 "
+     "to 7; the side that connects says it for both. Default: 7"},
+    {"FORK_SAFE", FI_PARAM_BOOL,
+     "1: ibv_fork_init(3) is called as the provider is loaded, which kernels before 5.12 need for "
+     "programs that call fork(2); 0: it is not. Default: 0"},
     {"TRANSPORT", FI_PARAM_STRING,
      "what fi_getinfo() lists: verbs (RDMA devices), soft (software), auto (for each address a "
      "device first, if there is one, then software). Default: auto"},
@@ -303,6 +325,26 @@ void read_close(bool& graceful) {
     }
 }
 
+void read_ack_timeout(std::optional<std::uint8_t>& timeout) {
+    constexpr std::uint8_t kUnset = UINT8_MAX;
+    std::uint8_t value = kUnset;
+    read_number("ACK_TIMEOUT", "doublings of 4.096 us", 0, value, 31);
+    if (value != kUnset) {
+        timeout = value;
+    }
+}
+
+void read_fork_safe() {
+    bool wanted = false;
+    read_switch("FORK_SAFE", wanted);
+    if (const int error = wanted ? verbs::make_fork_safe() : 0) {
+        DAT_WARN(core, "FI_DAT_FORK_SAFE=1: ibv_fork_init(): %s%s", std::strerror(error),
+                 error == EINVAL ? "; memory has been registered before: set it for whoever does "
+                                   "that first, by RDMAV_FORK_SAFE=1"
+                                 : "");
+    }
+}
+
 void read_parameters(Parameters& p) {
     read_crc(p.settings.crc);
     read_close(p.graceful_close);
@@ -315,6 +357,10 @@ void read_parameters(Parameters& p) {
     read_number("END_GRACE", "milliseconds", 0, p.settings.end_grace);
     read_number("HANDSHAKE_TIMEOUT", "seconds", 1, p.settings.handshake_limit);
     read_number("KEEPALIVE", "seconds", 0, p.settings.keepalive);
+    read_number("RESOLVE_TIMEOUT", "milliseconds", 1, p.settings.resolve_limit);
+    read_number("RETRIES", "times", 0, p.settings.retries, 7);
+    read_ack_timeout(p.settings.ack_timeout);
+    read_fork_safe();
     if (const char* text = value_of("IFACE")) {
         std::string bad;
         p.interfaces = InterfaceFilter(text, &bad);

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 namespace dat::soft {
 
@@ -31,6 +32,11 @@ struct Settings {
     std::chrono::milliseconds end_grace{10000}; // U-67
     std::chrono::seconds handshake_limit{10};   // U-65
     std::chrono::seconds keepalive{20};         // a peer silent for so long is dead; 0: never
+    // Of devices: an address, and the way there, have to be found in so long.
+    std::chrono::milliseconds resolve_limit{2000};
+    std::uint8_t retries = 7; // of what the peer's device has not acknowledged,
+    std::optional<std::uint8_t>
+        ack_timeout; // each after 4.096 us << this; 0: never (IBA 9.7.6.1.3)
 };
 
 } // namespace dat::soft

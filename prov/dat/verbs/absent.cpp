@@ -48,7 +48,8 @@ int Link::post_plain(const soft::Receive&, std::uint64_t, const void*) { return 
 void Link::transmit_any(std::uint64_t) {}
 void Link::transmit_last() {}
 SocketAddress Link::local() const { return {}; }
-void prepare(Domain&, soft::Endpoint&) {}
+int prepare(Domain&, soft::Endpoint&, bool) { return 0; }
+int make_fork_safe() { return ENOSYS; }
 
 ConnRequest::~ConnRequest() = default;
 bool ConnRequest::reject(std::span<const std::byte>) { return false; }

@@ -29,9 +29,7 @@ using soft::Parting;
 
 namespace {
 
-constexpr int kResolveMs = 2000;
 constexpr int kConsumerReject = 28; // IBA 12.6.7.2, "consumer reject"
-constexpr std::uint8_t kRetries = 7;
 constexpr std::uint8_t kRnrForEver = 7;
 
 class Handshake final : public soft::Handshake,
@@ -98,6 +96,9 @@ class Handshake final : public soft::Handshake,
         }
         fail(stimulus, reason);
     }
+    int resolve_ms() const {
+        return static_cast<int>(domain_.soft().settings().resolve_limit.count());
+    }
     int open_link();
     rdma_conn_param parameters(std::size_t frame);
     void request();
@@ -146,7 +147,7 @@ rdma_conn_param Handshake::parameters(std::size_t frame) {
     param.private_data_len = static_cast<std::uint8_t>(data_.size());
     param.responder_resources = link_->reads_in();
     param.initiator_depth = link_->reads_out();
-    param.retry_count = kRetries;
+    param.retry_count = domain_.soft().settings().retries;
     param.rnr_retry_count = kRnrForEver;
     param.qp_num = link_->number();
     param.srq = endpoint_.shared() != nullptr;
@@ -156,7 +157,7 @@ rdma_conn_param Handshake::parameters(std::size_t frame) {
 // `source`: nullptr: the id is bound.
 void Handshake::resolve(const sockaddr* source, const SocketAddress& destination) {
     if (kernel::uncancelled(rdma_resolve_addr, id_, const_cast<sockaddr*>(source),
-                            const_cast<sockaddr*>(destination.get()), kResolveMs) != 0) {
+                            const_cast<sockaddr*>(destination.get()), resolve_ms()) != 0) {
         const int error = errno;
         iwarp::say_unmade(source ? address_of(source) : address_of(rdma_get_local_addr(id_)),
                           destination, error);
@@ -166,10 +167,13 @@ void Handshake::resolve(const sockaddr* source, const SocketAddress& destination
 
 // The route is known.
 void Handshake::request() {
-    if (id_->verbs != domain_.context()) {
-        DAT_WARN(ep_ctrl, "the way to the peer leads over another device than %s",
-                 domain_.device().name.c_str());
-        return fail(Stimulus::unreachable, Reason::unreachable);
+    if (!domain_.has(id_)) { // the peer may well be reached, but not from this domain's memory
+        DAT_WARN(ep_ctrl,
+                 "a connection cannot be made: its address has moved from the RDMA device %s to "
+                 "%s, as in a bond whose active link has failed; a domain that is opened now is on "
+                 "that one",
+                 domain_.device().name.c_str(), ibv_get_device_name(id_->verbs->device));
+        return fail(Stimulus::refused, Reason::resources);
     }
     if (open_link() != 0) {
         return fail(Stimulus::refused, Reason::resources);
@@ -275,7 +279,7 @@ void Handshake::happened(const CmEvent& event) {
              rdma_event_str(static_cast<rdma_cm_event_type>(event.type)), event.status);
     switch (event.type) {
     case RDMA_CM_EVENT_ADDR_RESOLVED:
-        if (kernel::uncancelled(rdma_resolve_route, id_, kResolveMs) != 0) {
+        if (kernel::uncancelled(rdma_resolve_route, id_, resolve_ms()) != 0) {
             fail(Stimulus::unreachable, Reason::unreachable);
         }
         return;
@@ -355,7 +359,7 @@ int accept(Domain& domain, soft::Endpoint& endpoint, ConnRequest& request,
     if (!request.core_.pending()) {
         return -EINVAL;
     }
-    if (request.id_->verbs != domain.context()) {
+    if (!domain.has(request.id_)) {
         return -ENODEV;
     }
     if (const int error = domain.soft().start_progress(); error != 0) {

@@ -100,8 +100,11 @@ void describe(ibv_context* context, std::uint8_t port, Device& device) {
     device.windows = (attr.device_cap_flags & kWindows) != 0;
     device.invalidates = (attr.device_cap_flags & IBV_DEVICE_MEM_MGT_EXTENSIONS) != 0;
     device.segments = static_cast<std::uint32_t>(std::max(attr.max_sge, 1));
-    device.read_segments =
-        device.iwarp ? static_cast<std::uint32_t>(std::max(attr.max_sge_rd, 1)) : device.segments;
+    // A device that does not say takes as many as elsewhere, but on iWARP, where a request for a
+    // read names one place (RFC 5040 4.4).
+    device.read_segments = attr.max_sge_rd > 0 ? static_cast<std::uint32_t>(attr.max_sge_rd)
+                           : device.iwarp      ? 1
+                                               : device.segments;
     device.operations = static_cast<std::uint32_t>(std::max(attr.max_qp_wr, 1));
     device.completions = static_cast<std::uint32_t>(std::max(attr.max_cqe, 1));
     if (attr.max_srq > 0 && attr.max_srq_wr > 0 && attr.max_srq_sge > 0) {
@@ -141,6 +144,8 @@ bool host_has_devices() {
     const kernel::NoCancel within;
     return !first_device().empty();
 }
+
+int make_fork_safe() { return kernel::uncancelled(ibv_fork_init); }
 
 void log_unusable() {
     static std::atomic<bool> told{false};

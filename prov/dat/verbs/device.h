@@ -72,6 +72,10 @@ std::optional<Device> device_at(const SocketAddress& address);
 
 bool host_has_devices();
 
+// FI_DAT_FORK_SAFE: registered memory stays the parent's on kernels that do not copy it for a child
+// of fork(2). Before any memory is registered. 0 or an errno.
+int make_fork_safe();
+
 // Logs why devices that this host has cannot be used: no permission, or no file to open. Once a
 // process.
 void log_unusable();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// What a device tells of itself, and not of a queue pair: that it has failed, or that a
-// port has. Read from a context that is opened for that alone: the one that connections
-// use belongs to librdmacm, and to whoever else uses that in the process. Such events go
-// to each context. May include: soft.
+// The context of a domain's device, and what the device tells there of itself, its ports and the
+// queues that are made on it (IBA 11.6.3). It is opened for the domain: librdmacm's own is shared
+// with whoever else uses that in the process, and an event that one reads the others miss.
+// May include: soft.
 #ifndef DAT_VERBS_DEVICE_EVENTS_H
 #define DAT_VERBS_DEVICE_EVENTS_H
 
@@ -26,9 +26,11 @@ class DeviceEvents final : private soft::Pollable {
 
     // Of the device of that context, and its port. 0 or -errno, logged.
     int open(const ibv_context* other, std::uint8_t port);
+    ibv_context* context() const { return context_; }
 
   private:
     void ready(std::uint32_t events) override;
+    bool read_one();
 
     Domain& domain_;
     ibv_context* context_ = nullptr;

@@ -76,7 +76,10 @@ int Domain::open(const SocketAddress& address) {
     if (!anchor_->verbs) {
         return log_failure("fi_domain(): no RDMA device has the address in info->src_addr", ENODEV);
     }
-    context_ = anchor_->verbs;
+    if (const int rc = events_.open(anchor_->verbs, anchor_->port_num)) {
+        return rc;
+    }
+    context_ = events_.context();
     soft_.regions().keep_windows(windows_);
     describe(context_, anchor_->port_num, device_);
     completions_ = kernel::uncancelled(ibv_create_comp_channel, context_);
@@ -93,7 +96,15 @@ int Domain::open(const SocketAddress& address) {
     soft_.set_arrivals(completions_->fd, *this);
     DAT_INFO(domain, "fi_domain(): the domain is the RDMA device %s at %s", device_.name.c_str(),
              address.text().c_str());
-    return events_.open(context_, anchor_->port_num);
+    return 0;
+}
+
+bool Domain::has(const rdma_cm_id* id) const { return id->verbs == anchor_->verbs; }
+
+Link* Domain::taker_of(const SharedQueue& queue) const {
+    const auto found =
+        std::ranges::find_if(links_, [&](const Link* link) { return link->takes_from(queue); });
+    return found == links_.end() ? nullptr : *found;
 }
 
 ibv_pd* Domain::pd(const void* zone) {

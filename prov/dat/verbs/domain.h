@@ -6,6 +6,7 @@
 #ifndef DAT_VERBS_DOMAIN_H
 #define DAT_VERBS_DOMAIN_H
 
+#include "soft/endpoint.h"
 #include "soft/reactor.h"
 #include "verbs/device.h"
 #include "verbs/device_events.h"
@@ -58,6 +59,7 @@ class CmSink {
 bool next_event(rdma_event_channel* channel, CmEvent& event, rdma_cm_id*& id);
 
 class Link;
+class SharedQueue;
 
 // Who a domain belongs to. Called under the gate.
 class DomainOwner {
@@ -84,18 +86,27 @@ class Domain final : private soft::Pollable {
 
     soft::Domain& soft() { return soft_; }
     const Device& device() const { return device_; }
+    // Of this domain alone: what the device says of the queues that are made on it, nobody else
+    // reads.
     ibv_context* context() const { return context_; }
+    // Whether the id is bound to the domain's device.
+    bool has(const rdma_cm_id* id) const;
     rdma_event_channel* manager() const { return manager_; }
     rdma_cm_id* anchor() const { return anchor_; }
     ibv_comp_channel* completions() const { return completions_; }
     Memory& memory() { return memory_; }
     Windows& windows() { return windows_; }
+    // Bytes of inline data that a queue pair is asked for: what the last was given.
+    std::uint32_t inline_size() const { return inline_size_; }
+    void set_inline_size(std::uint32_t size) { inline_size_ = size; }
     // Of a protection zone; nullptr: errno. It lives as long as the domain.
     ibv_pd* pd(const void* zone);
 
     // Links that have a queue pair.
     void add(Link& link) { links_.insert(&link); }
     void remove(Link& link) { links_.erase(&link); }
+    // One of them that takes from that queue; nullptr: none does.
+    Link* taker_of(const SharedQueue& queue) const;
 
     // The device has been taken away, or has failed.
     void device_gone();
@@ -139,6 +150,7 @@ class Domain final : private soft::Pollable {
     Connections connections_{*this};
     std::unordered_set<Link*> links_;
     bool gone_ = false;
+    std::uint32_t inline_size_ = soft::kInjectSize;
     DeviceEvents events_{*this};
 };
 

@@ -56,7 +56,11 @@ class Goodbye final : public soft::Lingerer, public CmSink, private soft::Timer 
 
 } // namespace
 
-DtoStatus status_of(const ibv_wc& wc) {
+DtoStatus status_of(const ibv_wc& wc, const Device& device) {
+    const bool rxe_receive = device.rxe && is_receive(wc.wr_id);
+    if (rxe_receive && (wc.status == IBV_WC_REM_INV_REQ_ERR || wc.status == IBV_WC_LOC_QP_OP_ERR)) {
+        return DtoStatus::local_length; // rxe's words for it: the message did not fit
+    }
     switch (wc.status) {
     case IBV_WC_LOC_LEN_ERR:
         return DtoStatus::local_length;
@@ -105,11 +109,7 @@ void Link::gave_back(const ibv_wc& wc) {
 
 // False: the connection is over.
 bool Link::failed(const ibv_wc& wc) {
-    DtoStatus status = status_of(wc);
-    if (is_receive(wc.wr_id) &&
-        (wc.status == IBV_WC_REM_INV_REQ_ERR || wc.status == IBV_WC_LOC_QP_OP_ERR)) {
-        status = DtoStatus::local_length; // rxe's words for it: the message did not fit
-    }
+    DtoStatus status = status_of(wc, domain_.device());
     if (status == DtoStatus::flushed || ended_by_stream(wc)) {
         // The queue pair has failed, or is being closed; why, others say: the work request
         // that failed first, or the connection manager.
@@ -120,10 +120,7 @@ bool Link::failed(const ibv_wc& wc) {
         } else if (shared_) {
             receive_of(wc); // part of a message is in it
         }
-        if (!failing_) {
-            failing_ = true;
-            domain_.soft().handshakes().arm(*this, kGrace);
-        }
+        fail_soon(likely_reason_);
         return true;
     }
     DAT_INFO(ep_data, "%s: %s", domain_.device().name.c_str(), ibv_wc_status_str(wc.status));
@@ -154,7 +151,77 @@ void Link::expired() {
     if (draining_ && !failing_) {
         return done_ != drained_at_ ? watch_drain() : endpoint_.receives_missing();
     }
-    endpoint_.over(Stimulus::broken, Reason::peer_reset, Parting::abandon);
+    endpoint_.over(Stimulus::broken, likely_reason_, Parting::abandon);
+}
+
+// Unless a completion, or the connection manager, says more of it.
+void Link::fail_soon(Reason reason) {
+    likely_reason_ = reason;
+    if (!std::exchange(failing_, true)) {
+        domain_.soft().handshakes().arm(*this, kGrace);
+    }
+}
+
+static bool is_fatal(int event) {
+    return event == IBV_EVENT_QP_FATAL || event == IBV_EVENT_CQ_ERR || event == IBV_EVENT_SRQ_ERR;
+}
+
+void Link::device_says(int event) {
+    const auto type = static_cast<ibv_event_type>(event);
+    if (over_) {
+        return;
+    }
+    if (type == IBV_EVENT_COMM_EST) {
+        if (!started_ && passive_) {
+            peer_was_heard();
+        }
+        return;
+    }
+    const bool migrates = type == IBV_EVENT_PATH_MIG || type == IBV_EVENT_PATH_MIG_ERR;
+    if (!started_ && !migrates) { // the handshake's, which ends by itself
+        said_early_ = said_early_ && is_fatal(*said_early_) ? said_early_ : event;
+        return;
+    }
+    switch (type) {
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_CQ_ERR:
+    case IBV_EVENT_SRQ_ERR:
+        return queues_failed(event);
+    case IBV_EVENT_QP_REQ_ERR: // what the peer asked for was refused (IBA 11.6.3.2)
+    case IBV_EVENT_QP_ACCESS_ERR:
+        fail_soon(Reason::protocol);
+        break;
+    case IBV_EVENT_QP_LAST_WQE_REACHED: // of a shared queue no flushed receive tells so
+        fail_soon(likely_reason_);
+        break;
+    default:
+        break;
+    }
+    DAT_INFO(ep_ctrl, "%s, a connection's queue pair %u: %s", domain_.device().name.c_str(),
+             number(), ibv_event_type_str(type));
+}
+
+// EP-60. What it is about completes nothing any more, so nobody else will say it.
+void Link::queues_failed(int event) {
+    DAT_WARN(ep_ctrl, "%s: a connection is broken: %s", domain_.device().name.c_str(),
+             ibv_event_type_str(static_cast<ibv_event_type>(event)));
+    failing_ = true;
+    if (take_what_is_there()) {
+        endpoint_.over(Stimulus::async_error, Reason::resources, Parting::clean);
+    }
+}
+
+// What an operation failed of comes before the end that follows it. False: that was it.
+bool Link::take_what_is_there() {
+    withdraw_offer();
+    while (stirs()) {
+        while (next_ != end_) {
+            if (!take(*next_++)) {
+                return false;
+            }
+        }
+    }
+    return true;
 }
 
 void Link::happened(const CmEvent& event) {
@@ -168,14 +235,8 @@ void Link::happened(const CmEvent& event) {
         return;
     }
     peer_left_ = true;
-    // What an operation failed of comes before the end that follows it.
-    withdraw_offer();
-    while (stirs()) {
-        while (next_ != end_) {
-            if (!take(*next_++)) {
-                return;
-            }
-        }
+    if (!take_what_is_there()) {
+        return;
     }
     if (qp_failed()) { // the peer leaves because an access of its was refused
         return endpoint_.over(Stimulus::broken, Reason::protocol, Parting::clean);
@@ -318,6 +379,7 @@ void Link::finish_owed() {
 }
 
 void Link::leave_unanswered() {
+    queues_->belong_to(nullptr);
     std::unique_ptr<Unanswered> left;
     if (!base::attempt(
             [&] { left = std::make_unique<Unanswered>(domain_, std::move(queues_), id_); })) {

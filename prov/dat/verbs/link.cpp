@@ -70,7 +70,7 @@ int Link::open() {
     }
     qp_ = queues_->qp();
     cq_ = queues_->cq();
-    cq_->cq_context = this;
+    queues_->belong_to(this);
     inline_size_ = queues_->inline_size();
     post_send_ = domain_.device().siw   ? post_to_siw
                  : domain_.device().rxe ? post_uncancelled
@@ -83,7 +83,7 @@ int Link::open() {
 }
 
 bool Link::become_ready(const rdma_conn_param* answer) {
-    return domain_.device().iwarp || queues_->become_ready(id_, answer);
+    return domain_.device().iwarp || queues_->become_ready(domain_, id_, answer);
 }
 
 std::uint32_t Link::number() const { return qp_->qp_num; }
@@ -366,6 +366,12 @@ void Link::post_receives() {
 
 void Link::start() {
     started_ = true;
+    if (said_early_) {
+        device_says(*said_early_);
+        if (over_) {
+            return;
+        }
+    }
     post_receives();
     if (!over_ && domain_.device().siw) {
         open_siw();
@@ -377,8 +383,8 @@ void Link::start() {
     }
 }
 
-// The requester has sent something, so it is connected, whatever became of its confirmation.
-// A device tells of this as well (IBV_EVENT_COMM_EST), if it does, but where librdmacm reads it.
+// The requester has sent something, so it is connected, whatever became of its confirmation. Some
+// devices tell of this as well (IBV_EVENT_COMM_EST), of reads and writes too.
 void Link::await_first() { ask_to_be_called(); }
 
 // Asked for once the device calls for the next completion, whoever takes that, so until it has
@@ -395,14 +401,16 @@ void Link::called() {
         return;
     }
     if (!started_) {
-        kernel::uncancelled(rdma_notify, id_,
-                            IBV_EVENT_COMM_EST); // refused if the connection is there by now
+        peer_was_heard();
     } else if (asleep_) {
         rouse();
         domain_.soft().wake(*this);
         poll();
     }
 }
+
+// Refused where the connection is there by now.
+void Link::peer_was_heard() { kernel::uncancelled(rdma_notify, id_, IBV_EVENT_COMM_EST); }
 
 bool Link::doze() {
     asleep_ = true;

@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 struct ibv_cq;
 struct ibv_qp;
@@ -56,6 +57,10 @@ class Link final : public soft::MemoryLink, public CmSink, private soft::Timer {
     void await_first();
     // The completion queue has something.
     void called();
+    // An ibv_event_type, of its queue pair or completion queue; IBV_EVENT_SRQ_ERR: of the shared
+    // queue that it takes from.
+    void device_says(int event);
+    bool takes_from(const SharedQueue& queue) const { return shared_.get() == &queue; }
 
     // Gives the device a receive that was just posted; false: post_receives() has to. `names`:
     // of its segments, nullptr: none. Inlined into a post, as transmit().
@@ -129,6 +134,10 @@ class Link final : public soft::MemoryLink, public CmSink, private soft::Timer {
     };
 
     void expired() override;
+    void peer_was_heard();
+    void queues_failed(int event);
+    void fail_soon(core::Reason reason);
+    bool take_what_is_there();
     void open_siw();
     void opening_expired();
     void say_ready();
@@ -221,6 +230,8 @@ class Link final : public soft::MemoryLink, public CmSink, private soft::Timer {
     bool failing_ = false;    // flushed completions were seen
     bool given_back_ = false; // and a request among them
     bool unanswered_ = false;
+    core::Reason likely_reason_ = core::Reason::peer_reset; // if nobody says why it has failed
+    std::optional<int> said_early_; // an ibv_event_type of a failure, before it was started
 };
 
 } // namespace dat::verbs

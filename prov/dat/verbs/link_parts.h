@@ -46,8 +46,8 @@ inline std::uint64_t seq_of(std::uint64_t wr_id) { return wr_id >> 2; }
     endpoint_.finish_request(done_++, core::DtoStatus::success);
 }
 
-// How the completion of a failed work request is called in DAT.
-core::DtoStatus status_of(const ibv_wc& wc);
+// How the completion of a failed work request is called in DAT, on that device.
+core::DtoStatus status_of(const ibv_wc& wc, const Device& device);
 
 } // namespace dat::verbs
 

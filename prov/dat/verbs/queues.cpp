@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See queues.h. May include: verbs, soft, system headers.
+// See queues.h. May include: verbs, soft, base, system headers.
 #include "verbs/queues.h"
 
+#include "base/attempt.h"
+#include "base/log.h"
 #include "soft/kernel.h"
 #include "verbs/shared_queue.h"
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <new>
 #include <rdma/rdma_cma.h>
 #include <utility>
@@ -35,18 +38,23 @@ Queues::Kind Queues::kind_for(const soft::Endpoint& endpoint, ibv_pd* pd, const 
             .pkey = id.route.addr.addr.ibaddr.pkey};
 }
 
-std::unique_ptr<Queues> Queues::make(Domain& domain, const Kind& kind, rdma_cm_id* id) {
-    std::unique_ptr<Queues> made(new Queues(kind));
-    return made->open(domain, id) == 0 ? std::move(made) : nullptr;
-}
-
-int Queues::open(Domain& domain, rdma_cm_id* id) {
+void Queues::open(Domain& domain, rdma_cm_id* id, Failure& failure) {
     const std::uint32_t completions = kind_.requests + kind_.receives + kOwnCompletions;
     cq_ = kernel::uncancelled(ibv_create_cq, domain.context(), static_cast<int>(completions),
                               nullptr, domain.completions(), 0);
     if (!cq_) {
-        return log_failure("a connection: ibv_create_cq()", errno);
+        failure = {"ibv_create_cq()", errno};
+    } else if (!make_pair(domain)) {
+        failure = {"ibv_create_qp()", errno};
+    } else if (!initialize(id)) {
+        failure = {"ibv_modify_qp()", errno};
     }
+}
+
+// A device refuses more inline data than it has, and does not say how much that is: it is asked
+// for less then, and later queue pairs ask for no more.
+bool Queues::make_pair(Domain& domain) {
+    constexpr std::uint32_t kStep = 16;
     ibv_qp_init_attr attr{};
     attr.send_cq = attr.recv_cq = cq_;
     attr.qp_type = IBV_QPT_RC;
@@ -59,18 +67,100 @@ int Queues::open(Domain& domain, rdma_cm_id* id) {
     }
     attr.cap.max_send_sge = attr.cap.max_recv_sge =
         std::min<std::uint32_t>(domain.device().segments, soft::kMaxIov);
-    attr.cap.max_inline_data = soft::kInjectSize;
-    int rc = kernel::uncancelled(rdma_create_qp, id, kind_.pd, &attr);
-    if (rc != 0 && errno == EINVAL) { // a device that has no inline data
-        attr.cap.max_inline_data = 0;
-        rc = kernel::uncancelled(rdma_create_qp, id, kind_.pd, &attr);
+    std::uint32_t size = domain.inline_size();
+    const auto ask = [&] {
+        ibv_qp_init_attr asked = attr;
+        asked.cap.max_inline_data = size;
+        qp_ = kernel::uncancelled(ibv_create_qp, kind_.pd, &asked);
+        inline_size_ = asked.cap.max_inline_data;
+    };
+    for (ask(); !qp_ && errno == EINVAL && size > 0; ask()) {
+        size -= std::min(size, kStep);
     }
-    if (rc != 0) {
-        return log_failure("a connection: rdma_create_qp()", errno);
+    if (qp_ && size != domain.inline_size()) {
+        DAT_INFO(ep_ctrl, "the RDMA device %s takes %u bytes of inline data",
+                 domain.device().name.c_str(), size);
+        domain.set_inline_size(size);
     }
-    qp_ = std::exchange(id->qp, nullptr);
-    inline_size_ = attr.cap.max_inline_data;
-    return 0;
+    return qp_ != nullptr;
+}
+
+bool Queues::initialize(rdma_cm_id* id) {
+    ibv_qp_attr attr{};
+    int mask = 0;
+    attr.qp_state = IBV_QPS_INIT;
+    return kernel::uncancelled(rdma_init_qp_attr, id, &attr, &mask) == 0 &&
+           move_to(qp_, attr, mask);
+}
+
+// `fits`: what would be granted; nullptr: that is not known.
+int Queues::log_refusal(const Failure& failure, const Kind& kind, const Kind* fits) {
+    char granted[96] = "";
+    char what[256];
+    if (fits) {
+        std::snprintf(granted, sizeof granted,
+                      " (tx_attr->size, rx_attr->size), of which %u and %u would be granted",
+                      fits->requests, fits->receives);
+    }
+    std::snprintf(what, sizeof what, "a connection: %s for %u requests and %u receives%s",
+                  failure.call, kind.requests, kind.receives, granted);
+    return log_failure(what, failure.error);
+}
+
+std::unique_ptr<Queues> Queues::try_once(Domain& domain, const Kind& kind, rdma_cm_id* id,
+                                         Failure& failure) {
+    failure = {};
+    std::unique_ptr<Queues> made(new Queues(kind));
+    made->open(domain, id, failure);
+    return failure.error == 0 ? std::move(made) : nullptr;
+}
+
+// Those of a shared queue are as many as that has.
+std::unique_ptr<Queues> Queues::try_fewer(Domain& domain, Kind kind, rdma_cm_id* id,
+                                          Failure& failure) {
+    std::unique_ptr<Queues> made;
+    while (!made && failure.error == ENOMEM &&
+           (kind.requests > 1 || (!kind.shared && kind.receives > 1))) {
+        kind.requests = std::max(kind.requests / 2, 1U);
+        kind.receives = kind.shared ? kind.receives : std::max(kind.receives / 2, 1U);
+        made = try_once(domain, kind, id, failure);
+    }
+    return made;
+}
+
+std::unique_ptr<Queues> Queues::make(Domain& domain, const Kind& kind, rdma_cm_id* id) {
+    Failure failure;
+    std::unique_ptr<Queues> made = try_once(domain, kind, id, failure);
+    if (!made) {
+        const Failure first = failure;
+        const auto fewer = try_fewer(domain, kind, id, failure);
+        errno = -log_refusal(first, kind, fewer ? &fewer->kind() : nullptr);
+    }
+    return made;
+}
+
+std::unique_ptr<Queues> Queues::make_what_fits(Domain& domain, const Kind& kind, rdma_cm_id* id) {
+    Failure failure;
+    std::unique_ptr<Queues> made = try_once(domain, kind, id, failure);
+    if (!made && failure.error == ENOMEM) {
+        made = try_fewer(domain, kind, id, failure);
+        if (made) {
+            DAT_INFO(ep_ctrl,
+                     "an endpoint has %u requests and %u receives at one time, and not %u and %u: "
+                     "the device %s has no memory for more",
+                     made->kind().requests, made->kind().receives, kind.requests, kind.receives,
+                     domain.device().name.c_str());
+        }
+    }
+    if (!made) {
+        errno = -log_refusal(failure, kind, nullptr);
+    }
+    return made;
+}
+
+void Queues::belong_to(Link* link) {
+    qp_->qp_context = link;
+    cq_->cq_context = link;
 }
 
 Queues::~Queues() {
@@ -83,7 +173,7 @@ Queues::~Queues() {
 }
 
 // As librdmacm does it, but for what it has no value for, and for what it says twice.
-bool Queues::become_ready(rdma_cm_id* id, const rdma_conn_param* answer) {
+bool Queues::become_ready(Domain& domain, rdma_cm_id* id, const rdma_conn_param* answer) {
     constexpr unsigned kReads = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
     ibv_qp_attr attr{};
     int mask = 0;
@@ -107,21 +197,34 @@ bool Queues::become_ready(rdma_cm_id* id, const rdma_conn_param* answer) {
     if (answer) {
         attr.max_rd_atomic = answer->initiator_depth;
     }
+    if (const auto timeout = domain.soft().settings().ack_timeout) {
+        attr.timeout = *timeout;
+    }
     return move_to(qp_, attr, mask);
 }
 
-void prepare(Domain& domain, soft::Endpoint& endpoint) {
-    if (endpoint.shared()) { // made for the queue that is there while connections are
-        return;
+int prepare(Domain& domain, soft::Endpoint& endpoint, bool fewer_do) {
+    ibv_pd* const pd = domain.pd(endpoint.zone());
+    if (endpoint.shared() || !pd) { // made for the queue that is there while connections are
+        return 0;
     }
-    if (ibv_pd* const pd = domain.pd(endpoint.zone())) {
-        rdma_cm_id* const id = domain.anchor();
-        const Queues::Kind kind = Queues::kind_for(endpoint, pd, *id);
-        const auto* const there = static_cast<const Queues*>(endpoint.prepared().get());
-        if (!there || there->kind() != kind) {
-            endpoint.prepared() = Queues::make(domain, kind, id);
-        }
+    rdma_cm_id* const id = domain.anchor();
+    const Queues::Kind kind = Queues::kind_for(endpoint, pd, *id);
+    const auto* const there = static_cast<const Queues*>(endpoint.prepared().get());
+    if (there && there->kind() == kind) {
+        return 0;
     }
+    auto made =
+        fewer_do ? Queues::make_what_fits(domain, kind, id) : Queues::make(domain, kind, id);
+    const int error = made ? 0 : errno;
+    bool fits = true;
+    if (made && made->kind() != kind && !base::attempt([&] {
+            fits = endpoint.resize({made->kind().requests, made->kind().receives});
+        })) {
+        fits = false;
+    }
+    endpoint.prepared() = fits ? std::move(made) : nullptr;
+    return error == ENOMEM || !fits ? -ENOMEM : 0;
 }
 
 } // namespace dat::verbs

@@ -37,8 +37,11 @@ class Queues final : public soft::Companion {
     };
     // For an endpoint without shared receives, by an id that is bound to an address.
     static Kind kind_for(const soft::Endpoint& endpoint, ibv_pd* pd, const rdma_cm_id& id);
-    // The queue pair takes receives from then on (INIT). nullptr: errno, which is logged.
+    // The queue pair takes receives from then on (INIT). nullptr: errno, which is logged, with how
+    // many there is memory for, if it is that.
     static std::unique_ptr<Queues> make(Domain& domain, const Kind& kind, rdma_cm_id* id);
+    // The same with half as many requests and receives, again, where there is no memory for more.
+    static std::unique_ptr<Queues> make_what_fits(Domain& domain, const Kind& kind, rdma_cm_id* id);
     ~Queues() override;
     Queues(const Queues&) = delete;
     Queues& operator=(const Queues&) = delete;
@@ -50,11 +53,25 @@ class Queues final : public soft::Companion {
     // The connection of the id is there, on this side. `answer`: what this side is about to
     // accept it with; nullptr: the peer has, which the kernel knows. Not on iWARP, where the
     // kernel does it. False: errno.
-    bool become_ready(rdma_cm_id* id, const rdma_conn_param* answer);
+    bool become_ready(Domain& domain, rdma_cm_id* id, const rdma_conn_param* answer);
+
+    // What the device says of them goes to that link; nullptr: to none.
+    void belong_to(Link* link);
 
   private:
+    struct Failure {
+        const char* call = nullptr;
+        int error = 0;
+    };
     explicit Queues(const Kind& kind) : kind_(kind) {}
-    int open(Domain& domain, rdma_cm_id* id);
+    static std::unique_ptr<Queues> try_once(Domain& domain, const Kind& kind, rdma_cm_id* id,
+                                            Failure& failure);
+    static std::unique_ptr<Queues> try_fewer(Domain& domain, Kind kind, rdma_cm_id* id,
+                                             Failure& failure);
+    static int log_refusal(const Failure& failure, const Kind& kind, const Kind* fits);
+    void open(Domain& domain, rdma_cm_id* id, Failure& failure);
+    bool make_pair(Domain& domain);
+    bool initialize(rdma_cm_id* id);
 
     const Kind kind_;
     std::shared_ptr<ibv_srq> srq_;
@@ -63,9 +80,11 @@ class Queues final : public soft::Companion {
     std::uint32_t inline_size_ = 0;
 };
 
-// Makes the queues that the endpoint's next connection takes. Where that cannot be done now the
-// connection tries it again, and fails if need be.
-void prepare(Domain& domain, soft::Endpoint& endpoint);
+// Makes the queues that the endpoint's next connection takes. `fewer_do`: where there is no memory
+// for as many operations as the endpoint may have, it may have fewer from then on. -ENOMEM: there
+// is none, which is logged. What else cannot be done now the connection tries again, and fails if
+// need be. Without `fewer_do` the endpoint is left as it is.
+int prepare(Domain& domain, soft::Endpoint& endpoint, bool fewer_do);
 
 } // namespace dat::verbs
 

@@ -17,7 +17,14 @@ namespace dat::verbs {
 
 SharedQueue::SharedQueue(Domain& domain, soft::SharedReceives& receives, ibv_pd* pd,
                          std::uint32_t size)
-    : domain_(domain), receives_(receives), pd_(pd), slots_(size), loans_(domain) {
+    : domain_(domain), receives_(receives), pd_(pd), loans_(domain) {
+    set_size(size);
+}
+
+// Before there is one.
+void SharedQueue::set_size(std::uint32_t size) {
+    slots_.resize(size);
+    free_.clear();
     free_.reserve(size);
     for (std::uint32_t number = size; number > 0; --number) {
         free_.push_back(number - 1);
@@ -48,9 +55,14 @@ std::shared_ptr<SharedQueue> SharedQueue::of(Domain& domain, soft::SharedReceive
 
 bool SharedQueue::open(std::uint32_t segments) {
     ibv_srq_init_attr attr{};
+    attr.srq_context = this;
     attr.attr.max_wr = size();
     attr.attr.max_sge = segments;
     ibv_srq* const made = kernel::uncancelled(ibv_create_srq, pd_, &attr);
+    if (!made && errno == ENOMEM && size() > 1) { // what has no place in it waits beside it
+        set_size(size() / 2);
+        return open(segments);
+    }
     if (!made) {
         log_failure("a connection: ibv_create_srq()", errno);
         return false;
@@ -65,6 +77,7 @@ SharedQueue::~SharedQueue() {
     }
     // From here on the device touches no memory of the program: a queue pair that is still
     // there has failed.
+    srq_->srq_context = nullptr;
     srq_.reset();
     receives_.set_device(nullptr);
     std::vector<const Slot*> left;

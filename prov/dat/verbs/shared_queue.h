@@ -48,6 +48,7 @@ class SharedQueue final : public soft::ReceivingDevice {
     };
     static constexpr std::uint64_t kFree = UINT64_MAX;
 
+    void set_size(std::uint32_t size);
     bool open(std::uint32_t segments);
     bool post(std::uint32_t number);
 

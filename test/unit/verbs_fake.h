@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// Two RDMA devices and a connection manager that a test makes up: the functions of libibverbs and
+// librdmacm that prov/dat/verbs calls, in place of theirs. Nothing goes out; a connect is accepted
+// as soon as it is asked for. One thread. May include: verbs headers.
+#ifndef TEST_UNIT_VERBS_FAKE_H
+#define TEST_UNIT_VERBS_FAKE_H
+
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+namespace fake {
+
+struct State {
+    State();
+
+    ibv_device_attr attr{};
+    ibv_device devices[2]{}; // every address is on the first
+    ibv_context shared[2]{}; // librdmacm's, of each
+    ibv_device* leads_to;    // the device that the way to a peer leads over
+
+    std::uint32_t most_inline = 1024;     // bytes; of more a queue pair is refused (EINVAL)
+    std::uint32_t most_queued = 1U << 20; // work requests of a queue; of more there is no memory
+    std::vector<std::uint32_t> asked_inline;
+
+    std::deque<ibv_async_event> said; // the device's, to the context that was opened
+    ibv_context* own = nullptr;       // that one
+    int unacknowledged = 0;
+    int read_of_shared = 0; // events that were asked for where all users of librdmacm read theirs
+    int queues = 0;         // of all kinds, that there are
+    ibv_qp* last_qp = nullptr;
+    ibv_srq* last_srq = nullptr;
+    std::vector<ibv_wc> completed;
+
+    bool answers = true; // a connect
+    rdma_cm_id* last_id = nullptr;
+    int address_ms = 0; // what it was asked to find an address in, and a route
+    int route_ms = 0;
+    int notified = 0;
+    rdma_conn_param param{}; // of the last connect
+    ibv_qp_attr ready{};     // what the last queue pair was made ready to send with
+    int ready_mask = 0;
+    int fork_inits = 0;
+    int fork_answer = 0;
+};
+
+State& state();
+// Of this queue, or of this port.
+void say(ibv_event_type type, ibv_qp* qp);
+void say(ibv_event_type type, ibv_cq* cq);
+void say(ibv_event_type type, ibv_srq* srq);
+void say(ibv_event_type type, int port);
+// The answer of a peer, where `answers` is not set.
+void answer(rdma_cm_id* id);
+
+} // namespace fake
+
+#endif
