@@ -18,7 +18,7 @@ one_line "provider 'no_such' is not here"
 runs 2
 one_line 'subcommand'
 for wrong in '--sizes 0' '--sizes 8:4' '--test none' '--providers dat,dat' '--rounds 0' '--rounds x' \
-    '--seconds -1' '--nothing' 'word'; do
+    '--seconds -1' '--connections 0' '--nothing' 'word'; do
     # Unquoted on purpose: an option and its value.
     # shellcheck disable=SC2086
     runs 2 compare $wrong

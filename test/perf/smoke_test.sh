@@ -18,6 +18,14 @@ grep -q '"measures"' "$work/json" || complain 'the JSON has no measures'
 runs 0 compare --providers 'dat,dat;ofi_rxm,dat@FI_DAT_CRC=1' --test latency,atomic --sizes 64 \
     --no-limits "${few[@]}"
 grep -q 'dat;ofi_rxm: dat;ofi_rxm, FI_EP_RDM' "$work/out" || complain 'no word of the RDM endpoint'
+runs 0 compare --providers dat,dat@FI_DAT_SHM=0,tcp --test latency,turns --sizes 64 --connections 20 \
+    --no-limits "${few[@]}" --csv "$work/csv"
+grep -q 'the two have 20 connections' "$work/out" || complain 'it does not say how many connections'
+[ "$(grep -cE '"(dat|dat@FI_DAT_SHM=0|tcp)"' "$work/csv")" -eq 6 ] ||
+    complain 'something was not measured over 20 connections'
+runs 0 compare --providers 'dat,dat;ofi_rxm' --test turns --sizes 64 --connections 2 --no-limits "${few[@]}"
+grep -q 'dat;ofi_rxm: not measured: FI_EP_RDM endpoints have no connections' "$work/out" ||
+    complain 'it does not say what FI_EP_RDM lacks'
 runs 0 compare --providers dat,tcp --test latency --sizes 64 --wait "${few[@]}"
 grep -q 'waited for (fi_cq_sread)' "$work/out" || complain 'it does not say that it waits'
 runs 0 compare --providers dat,tcp --test atomic "${few[@]}"

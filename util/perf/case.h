@@ -36,7 +36,8 @@ struct Way {
 };
 
 enum class Pattern : std::uint8_t {
-    ping,       // a message there and one back, one at a time
+    ping,       // a message there and one back, one at a time, over the first connection
+    turns,      // the same, over each connection in turn
     stream,     // messages one way, many on their way at once
     write,      // RDMA writes, many at once
     read,       // RDMA reads, many at once
@@ -61,6 +62,7 @@ struct Case {
     Amount amount;
     bool waits = false;                // completions are waited for (fi_cq_sread, poll), not polled
     std::string address = "127.0.0.1"; // the network address to use, where the way has any
+    std::size_t connections = 1;       // that there are; only turns uses more than the first
 };
 
 // What one side has seen. Goes through a pipe as it is.

@@ -13,12 +13,12 @@ namespace {
 // What the limits are good for: memory knows no connections, a socket no RDMA, and who
 // waits is not bounded by what a processor sees at once.
 bool has_memory_limit(const Plan& plan, Pattern pattern) {
-    return plan.limits && !plan.waits && pattern != Pattern::connect &&
+    return plan.limits && !plan.waits && pattern != Pattern::connect && pattern != Pattern::turns &&
            pattern != Pattern::atomic && pattern != Pattern::atomic_one;
 }
 bool has_socket_limit(const Plan& plan, Pattern pattern) {
-    return plan.limits &&
-           (pattern == Pattern::ping || pattern == Pattern::stream || pattern == Pattern::connect);
+    return plan.limits && (pattern == Pattern::ping || pattern == Pattern::turns ||
+                           pattern == Pattern::stream || pattern == Pattern::connect);
 }
 
 double processors_of(const std::vector<CaseOutcome>& runs) {
@@ -142,7 +142,8 @@ Comparison::Cells Comparison::measure_cells(const Measure& measure, std::size_t 
                                  .size = size,
                                  .amount = plan_.amount,
                                  .waits = plan_.waits,
-                                 .address = plan_.address});
+                                 .address = plan_.address,
+                                 .connections = plan_.connections});
         }
     }
     return cells;

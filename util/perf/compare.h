@@ -28,6 +28,7 @@ struct Plan {
     bool waits = false;
     bool limits = true; // measures the limits of TCP and of memory as well
     std::string address = "127.0.0.1";
+    std::size_t connections = 1; // that a pair of processes has
 };
 
 // One way at one size: as many runs as there were rounds, unless it did not go right.

@@ -15,6 +15,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <sys/resource.h>
 #include <unistd.h>
 #include <vector>
 
@@ -32,6 +33,7 @@ struct Options {
     bool no_limits = false;
     bool skip_missing = false;
     std::string address = "127.0.0.1";
+    std::size_t connections = 1;
     std::string json; // files; empty: none
     std::string csv;
     std::string svg; // a folder
@@ -105,6 +107,7 @@ Plan plan_of(const Options& options) {
     plan.waits = options.waits;
     plan.limits = !options.no_limits;
     plan.address = options.address;
+    plan.connections = options.connections;
     return plan;
 }
 
@@ -149,7 +152,17 @@ int measure(const Options& options, const Plan& plan, std::vector<Summary>& summ
     return comparison.failed() ? 1 : 0;
 }
 
+// Each connection may be a descriptor, and more than one on its way.
+void allow_descriptors() {
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        ::setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
 int compare(const Options& options) {
+    allow_descriptors();
     Plan plan = plan_of(options);
     plan.ways = parse_ways(options.providers);
     plan.measures = parse_tests(options.tests);
@@ -214,6 +227,12 @@ int run(int argc, char** argv) {
     comparing->add_flag("--skip-missing", options.skip_missing,
                         "goes on without providers that are not here");
     comparing->add_option("--address", options.address, "of this host, to measure over")
+        ->capture_default_str();
+    comparing
+        ->add_option("--connections", options.connections,
+                     "so many between the two processes; the test turns uses them all, the others "
+                     "the first")
+        ->check(CLI::Range(1, 100000))
         ->capture_default_str();
     CLI::App* machines = app.add_subcommand(
         "floor", "measures what the machine itself allows: cache lines, copies, sockets");

@@ -77,6 +77,7 @@ std::string json_text(const Facts& machine, const Plan& plan,
         json["machine"][name] = value;
     }
     json["rounds"] = plan.rounds;
+    json["connections"] = plan.connections;
     json["interval"] = "order statistics of the median of the rounds' quotients";
     json["measures"] = Json::array();
     for (const Summary& summary : summaries) {

@@ -34,6 +34,11 @@ constexpr Measure kMeasures[] = {
     {"latency", "latency", "half round trip", "us", Pattern::ping, true, true, 0,
      "one message there and one back, the receive preposted; the median of 25 pieces of a run",
      half_us},
+    {"turns", "turns", "half round trip, over each connection in turn", "us", Pattern::turns, true,
+     true, 0,
+     "one message there and one back over a connection, then over the next, the receives "
+     "preposted; the median of 25 pieces of a run",
+     half_us},
     {"bandwidth", "bandwidth", "bandwidth of messages", "MB/s", Pattern::stream, false, true, 0,
      kStream, megabytes},
     {"rate", "rate", "message rate", "million/s", Pattern::stream, false, true, 0, kStream,
@@ -118,6 +123,8 @@ std::string conditions(const Measure& measure, bool waits) {
     return std::string(measure.how) + end;
 }
 
-int transfers(Pattern pattern) { return pattern == Pattern::ping ? 2 : 1; }
+int transfers(Pattern pattern) {
+    return pattern == Pattern::ping || pattern == Pattern::turns ? 2 : 1;
+}
 
 } // namespace dat::perf

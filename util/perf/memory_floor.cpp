@@ -233,6 +233,7 @@ Result memory_floor(const Case& what, Peer& peer, const SharedMemory& shared) {
         return other_memory(what, peer);
     case Pattern::copy:
         return copies(what, peer);
+    case Pattern::turns:
     case Pattern::atomic:
     case Pattern::atomic_one:
     case Pattern::connect:

@@ -82,39 +82,46 @@ template <class Run> void in_pieces(Result& result, std::uint64_t operations, Ru
 }
 
 // One message back for each that comes, until there were `rounds` in all; `done` counts
-// on from call to call. There is a receive posted ahead, so that the next one is posted
-// while the answer is on its way. The side whose message is first says so.
-template <Side S> void ping_pong(S& side, Done& done, std::uint64_t rounds, bool first) {
+// on from call to call. Round N goes over connection N modulo `connections`. There is a receive
+// posted ahead, so that the next one is posted while the answer is on its way. The side whose
+// message is first says so.
+template <Side S>
+void ping_pong(S& side, Done& done, std::uint64_t rounds, bool first, std::size_t connections) {
+    std::size_t connection = done.sent % connections;
     for (std::uint64_t round = done.sent; round < rounds; ++round) {
         for (int half = 0; half < 2; ++half) {
             const bool sends = (half == 0) == first;
-            while (sends ? !side.send(0) : done.received <= round) {
-                done += side.poll(0);
+            while (sends ? !side.send(connection) : done.received <= round) {
+                done += side.poll(connection);
             }
             if (sends) {
-                side.receive(0);
+                side.receive(connection);
             }
         }
-    }
-    while (done.sent < rounds) {
-        done += side.poll(0);
+        // The last waits for what it has sent.
+        while (round + 1 == rounds && done.sent < rounds) {
+            done += side.poll(connection);
+        }
+        connection = connection + 1 == connections ? 0 : connection + 1;
     }
 }
 
 template <Side S> Result ping(S& side, const Case& what, Peer& peer) {
     Done done;
-    side.receive(0);
-    side.receive(0);
-    const std::uint64_t warm = warm_operations(what);
+    const std::size_t used = what.pattern == Pattern::turns ? what.connections : 1;
+    for (std::size_t i = 0; i < 2 * used; ++i) {
+        side.receive(i / 2);
+    }
+    const std::uint64_t warm = std::max<std::uint64_t>(warm_operations(what), used);
     const std::uint64_t half = (warm + 1) / 2; // the second half tells how long one takes
-    ping_pong(side, done, warm, peer.client());
+    ping_pong(side, done, warm, peer.client(), used);
     const Stopwatch warming;
-    ping_pong(side, done, warm + half, peer.client());
+    ping_pong(side, done, warm + half, peer.client(), used);
     const std::uint64_t count =
         agree(peer, what.amount, half, warming.seconds(), [&] { done += side.look(0); });
     Result result;
     in_pieces(result, count, [&](std::uint64_t n) {
-        ping_pong(side, done, warm + half + result.operations + n, peer.client());
+        ping_pong(side, done, warm + half + result.operations + n, peer.client(), used);
     });
     return result;
 }

@@ -17,8 +17,8 @@
 namespace dat::perf {
 
 const char* name(Pattern pattern) {
-    constexpr const char* kNames[] = {"ping",   "stream",     "write",   "read", "read_one",
-                                      "atomic", "atomic_one", "connect", "copy"};
+    constexpr const char* kNames[] = {"ping",     "turns",  "stream",     "write",   "read",
+                                      "read_one", "atomic", "atomic_one", "connect", "copy"};
     return kNames[static_cast<int>(pattern)];
 }
 
@@ -41,6 +41,7 @@ std::uint64_t caps_of(Pattern pattern) {
     case Pattern::atomic_one:
         return FI_MSG | FI_ATOMIC;
     case Pattern::ping:
+    case Pattern::turns:
     case Pattern::stream:
     case Pattern::connect:
     case Pattern::copy:
@@ -50,7 +51,8 @@ std::uint64_t caps_of(Pattern pattern) {
 }
 
 int limit_s(const Case& what) {
-    return kPatience_s + 20 * static_cast<int>(what.amount.seconds + 1);
+    return kPatience_s + 20 * static_cast<int>(what.amount.seconds + 1) +
+           static_cast<int>(what.connections / 100);
 }
 
 namespace {
@@ -59,6 +61,7 @@ template <Side S>
 Result run_pattern(S& side, const Case& what, Peer& peer, const Address& address) {
     switch (what.pattern) {
     case Pattern::ping:
+    case Pattern::turns:
         return ping(side, what, peer);
     case Pattern::stream:
         return stream(side, what, peer);
@@ -85,7 +88,9 @@ template <Side S> Result run_side(S& side, const Case& what, Peer& peer) {
     if (what.pattern == Pattern::connect) {
         return run_pattern(side, what, peer, theirs);
     }
-    side.join(peer.role(), theirs);
+    for (std::size_t i = 0; i < what.connections; ++i) {
+        side.join(peer.role(), theirs);
+    }
     const Result result = run_pattern(side, what, peer, theirs);
     // Neither goes while the other may still need its answers, nor while it still looks
     // at its queue, which then would tell it of receives that nobody uses any more.
@@ -94,7 +99,9 @@ template <Side S> Result run_side(S& side, const Case& what, Peer& peer) {
     return result;
 }
 
-bool messages(Pattern pattern) { return pattern == Pattern::ping || pattern == Pattern::stream; }
+bool messages(Pattern pattern) {
+    return pattern == Pattern::ping || pattern == Pattern::turns || pattern == Pattern::stream;
+}
 
 Result run_fabric(const Case& what, Peer& peer) {
     set_environment(what.way);
@@ -104,6 +111,9 @@ Result run_fabric(const Case& what, Peer& peer) {
     options.waits = what.waits;
     options.address = what.address;
     FabricSide side(what.way, options);
+    if (what.connections > 1 && !side.connected()) {
+        throw NotOffered("FI_EP_RDM endpoints have no connections");
+    }
     if (messages(what.pattern)) {
         fill_bytes(side.out(), what.size, peer.client() ? 1 : 2);
     }

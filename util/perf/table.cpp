@@ -128,7 +128,11 @@ std::string head_text(const Facts& machine, const Plan& plan) {
     } else {
         fmt::format_to(Text(text), "for about {} s", plan.amount.seconds);
     }
-    return text + ", in two new processes each time, after a warm-up\n";
+    text += ", in two new processes each time, after a warm-up\n";
+    if (plan.connections > 1) {
+        fmt::format_to(Text(text), "the two have {} connections\n", plan.connections);
+    }
+    return text;
 }
 
 std::string table_text(const Summary& summary) {

@@ -153,15 +153,11 @@ void Domain::run_once() {
             awake_[i]->poll();
         }
     }
-    for (std::size_t i = 0; i < hot_count_; ++i) {
-        if (hot_[i]) [[likely]] {
-            hot_[i]->poll();
-        }
-    }
+    direct_.poll();
     if (!waiting_.empty()) [[unlikely]] {
         look_for_room();
     }
-    if (++rounds_ % kReactorPeriod == 0 || (hot_count_ == 0 && awake_.empty())) [[unlikely]] {
+    if (++rounds_ % kReactorPeriod == 0 || (direct_.none() && awake_.empty())) [[unlikely]] {
         ask_reactor();
     }
     if (any_dead_) [[unlikely]] {
@@ -189,8 +185,7 @@ void Domain::look_for_room() {
 
 // Beside links in memory a system call is long: then it is made by the clock.
 void Domain::ask_reactor() {
-    hot_count_ = static_cast<std::size_t>(
-        std::remove(hot_.begin(), hot_.begin() + hot_count_, nullptr) - hot_.begin());
+    direct_.compact();
     std::erase(awake_, nullptr);
     if (!awake_.empty()) {
         constexpr Clock::duration kPeriod = std::chrono::microseconds(20);
@@ -201,7 +196,7 @@ void Domain::ask_reactor() {
         const auto since = now - std::exchange(asked_, now);
         share_of_polls_ = kPatience / static_cast<std::uint32_t>(awake_.size());
         patience_ = since > kSeldom ? kReactorPeriod : share_of_polls_;
-        if (hot_count_ == 0 && now < ask_at_) {
+        if (direct_.none() && now < ask_at_) {
             return;
         }
         const bool any = reactor_.run() > 0;
@@ -294,23 +289,8 @@ void Domain::end_all(base::List<Lingerer, Lingerer>& lingerers) {
     }
 }
 
-void Domain::heat(Link& link) {
-    if (!link.hot_ && hot_count_ < kHotLinks) {
-        hot_[hot_count_++] = &link;
-        link.hot_ = true;
-    }
-}
-
-// Struck out, not removed: run_once() may be walking over it.
-void Domain::cool(Link& link) {
-    if (link.hot_) {
-        std::replace(hot_.begin(), hot_.begin() + hot_count_, &link, static_cast<Link*>(nullptr));
-        link.hot_ = false;
-    }
-}
-
 void Domain::retire(std::unique_ptr<Link> link) {
-    cool(*link);
+    direct_.stop(*link);
     std::replace_if(
         awake_.begin(), awake_.end(), [&](const Link* each) { return each == link.get(); },
         nullptr);

@@ -9,6 +9,7 @@
 
 #include "base/list.h"
 #include "base/slabs.h"
+#include "soft/direct_polling.h"
 #include "soft/gate.h"
 #include "soft/link.h"
 #include "soft/mr_table.h"
@@ -115,11 +116,8 @@ class Domain : private Pollable {
     // the application; under the gate.
     void need_progress();
 
-    // For links. A hot link is polled at each progress(), others when the reactor
-    // says so.
-    void heat(Link& link);
-    void cool(Link& link);
-    bool is_hot(const Link& link) const { return link.hot_; }
+    // For links: those that are read at each progress(); others when the reactor says so.
+    DirectPolling& direct() { return direct_; }
     // For links in memory, from the constructor to the destructor: so that wake() needs no memory.
     // expect() throws std::bad_alloc.
     void expect_memory_link();
@@ -180,7 +178,6 @@ class Domain : private Pollable {
 
   private:
     friend class ProgressThread;
-    static constexpr std::size_t kHotLinks = 8;
     static constexpr std::uint32_t kPatience = 1 << 20;
     static constexpr std::uint32_t kReactorPeriod = 32; // rounds
 
@@ -223,8 +220,7 @@ class Domain : private Pollable {
     std::uint32_t share_of_polls_ = kPatience;
     Clock::time_point ask_at_{}; // the reactor; beside links that are awake
     Clock::time_point asked_{};  // ask_reactor() was called
-    std::array<Link*, kHotLinks> hot_{};
-    std::size_t hot_count_ = 0;
+    DirectPolling direct_;
     std::uint64_t rounds_ = 1;
     base::List<Link, ToBePushed> pushes_;
     base::List<Link, AwaitsRoom> waiting_; // for room in a completion queue

@@ -78,8 +78,10 @@ class Link : public core::CompletionQueue::Source,
 
   private:
     friend class Domain;
+    friend class DirectPolling;
     const LinkKind kind_;
-    bool hot_ = false; // polled at each progress()
+    bool polled_directly_ = false;
+    std::uint32_t counted_in_ = 0; // turn of DirectPolling
     std::unique_ptr<Link> next_dead_;
 };
 

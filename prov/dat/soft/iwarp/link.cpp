@@ -44,7 +44,7 @@ void Link::start() {
         return endpoint_.over(Stimulus::broken, Reason::resources, Parting::clean);
     }
     watched_ = true;
-    domain_.heat(*this);
+    domain_.direct().received(*this);
     if (!receiver_.begin()) {
         return faulted();
     }
@@ -99,7 +99,7 @@ void Link::poll() {
         receive();
     }
     if (!over_ && ++idle_polls_ > kCoolAfter) {
-        domain_.cool(*this);
+        domain_.direct().stop(*this);
     }
 }
 
@@ -259,8 +259,8 @@ void Link::after_receiving() {
     if (over_) {
         return;
     }
-    if (!domain_.is_hot(*this) && idle_polls_ == 0) {
-        domain_.heat(*this);
+    if (!domain_.direct().polls(*this) && idle_polls_ == 0) {
+        domain_.direct().received(*this);
     }
     if (stopped_ != receiver_.inbox().full()) {
         stopped_ = receiver_.inbox().full();
