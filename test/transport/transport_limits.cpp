@@ -8,6 +8,7 @@
 
 #include <malloc.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 #include <cstring>
 #include <filesystem>
 #include <iterator>
+#include <utility>
 
 using namespace dat::test;
 
@@ -83,6 +85,112 @@ std::size_t open_descriptors() {
 std::size_t allocated() {
     const struct mallinfo2 heap = mallinfo2();
     return heap.uordblks + heap.hblkhd;
+}
+
+// 4 GiB of addresses with memory behind their first and last 16 MiB, and behind all between
+// them the same 16 MiB again and again. nullptr: there is no room.
+class Folded {
+  public:
+    static constexpr std::size_t kSize = std::size_t{1} << 32;
+    static constexpr std::size_t kPiece = 16 << 20;
+
+    Folded() {
+        const int fd = memfd_create("folded", MFD_CLOEXEC);
+        void* const at =
+            mmap(nullptr, kSize, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (at != MAP_FAILED && fd >= 0 && ftruncate(fd, 3 * kPiece) == 0) {
+            data_ = static_cast<std::uint8_t*>(at);
+            for (std::size_t i = 0; i < kSize / kPiece; ++i) {
+                const std::size_t piece = i == 0 ? 0 : i + 1 < kSize / kPiece ? 1 : 2;
+                if (mmap(data_ + i * kPiece, kPiece, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+                         fd, static_cast<off_t>(piece * kPiece)) == MAP_FAILED)
+                    whole_ = false;
+            }
+        }
+        close(fd);
+    }
+    Folded(const Folded&) = delete;
+    Folded& operator=(const Folded&) = delete;
+    ~Folded() {
+        if (data_)
+            munmap(data_, kSize);
+    }
+    std::uint8_t* data() { return whole_ ? data_ : nullptr; }
+    // The i-th of the three.
+    std::uint8_t* piece(std::size_t i) { return data_ + (i == 2 ? kSize - kPiece : i * kPiece); }
+    void fill() {
+        for (std::size_t i = 0; i < 3; ++i) {
+            const Bytes bytes = pattern(kPiece, static_cast<unsigned>(i) + 1);
+            std::copy_n(bytes.data(), kPiece, piece(i));
+        }
+    }
+    // All but the last byte is as there.
+    bool same_as(Folded& other) {
+        return same(piece(0), other.piece(0), kPiece) && same(piece(1), other.piece(1), kPiece) &&
+               same(piece(2), other.piece(2), kPiece - 1);
+    }
+
+  private:
+    std::uint8_t* data_ = nullptr;
+    bool whole_ = true;
+};
+
+enum class Largest { send, write, read };
+
+// max_msg_size bytes move; one more is refused. Once over each kind of link, as it takes seconds.
+void move_largest(const Transport& transport, Largest what) {
+    only_dat();
+    static bool moved = false;
+    if (transport.device)
+        cr_skip_test("a device holds all of it in memory");
+    if (kSanitized)
+        cr_skip_test("a sanitizer takes minutes for it");
+    if (std::exchange(moved, true))
+        return;
+    Folded from;
+    Folded to;
+    if (!from.data() || !to.data())
+        cr_skip_test("there is no room for 8 GiB of addresses");
+    from.fill();
+    to.piece(2)[Folded::kPiece - 1] = 0xee;
+    auto pair = Pair::connected(transport);
+    const std::size_t size = pair->near.info()->ep_attr->max_msg_size;
+    cr_assert_eq(size, UINT32_MAX);
+    Folded& remote = what == Largest::read ? from : to;
+    Fid<fid_mr> mr;
+    DAT_MUST(fi_mr_reg(pair->far.domain(), remote.data(), Folded::kSize,
+                       FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 5, 0, mr.out(), nullptr));
+    const Remote at{0, fi_mr_key(mr.get())};
+    fid_ep* const ep = pair->active.get();
+    Op* receive = nullptr;
+    if (what == Largest::send)
+        receive = &pair->passive().recv(to.data(), Folded::kSize);
+    const auto post = [&](std::size_t length, Op& op) {
+        switch (what) {
+        case Largest::send:
+            return fi_send(ep, from.data(), length, nullptr, FI_ADDR_UNSPEC, &op);
+        case Largest::write:
+            return fi_write(ep, from.data(), length, nullptr, FI_ADDR_UNSPEC, at.address, at.key,
+                            &op);
+        default:
+            return fi_read(ep, to.data(), length, nullptr, FI_ADDR_UNSPEC, at.address, at.key, &op);
+        }
+    };
+    cr_assert_eq(post(size + 1, new_op()), -FI_EMSGSIZE);
+    Op& op = new_op();
+    DAT_MUST(post(size, op));
+    // Behind it: a write has been placed then.
+    std::uint8_t note = 0;
+    Op& last = pair->passive().recv(&note, 1);
+    Op& behind = pair->active.send_confirmed("x", 1);
+    while (!op.done() || !behind.done() || !last.done()) // until Criterion ends the test
+        settle(20);
+    cr_assert(op.ok() && behind.ok() && last.ok());
+    cr_assert_eq(op.len, size);
+    if (receive)
+        cr_assert(receive->ok() && receive->len == size);
+    cr_assert(to.same_as(from));
+    cr_assert_eq(to.piece(2)[Folded::kPiece - 1], 0xee, "the byte behind it");
 }
 
 } // namespace
@@ -399,4 +507,15 @@ TRANSPORT_TEST(limits_endpoints, thousands_at_once__work_up_to_the_limit) {
     cr_assert(wait_until([&] { return open_descriptors() <= before; }), "%zu descriptors, not %zu",
               open_descriptors(), before);
     const Endpoint again = establish(refused, far);
+}
+
+// RFC 5041: the offset in a message has 32 bits; RFC 5040: so has the length of a read.
+TRANSPORT_TEST(limits_size, of_a_message__is_4_gib_less_a_byte) {
+    move_largest(transport, Largest::send);
+}
+TRANSPORT_TEST(limits_size, of_a_write__is_4_gib_less_a_byte) {
+    move_largest(transport, Largest::write);
+}
+TRANSPORT_TEST(limits_size, of_a_read__is_4_gib_less_a_byte) {
+    move_largest(transport, Largest::read);
 }
