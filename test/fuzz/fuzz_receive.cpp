@@ -238,7 +238,7 @@ void World::accept(std::uint8_t agreed, std::uint8_t handshake) {
 // The initiator, behind the reply.
 void World::establish(std::uint8_t agreed) {
     Link::Parameters parameters;
-    parameters.dat_peer = (agreed & 2) != 0;
+    parameters.dat_peer = parameters.wide_data = (agreed & 2) != 0;
     parameters.crc = (agreed & 4) != 0;
     parameters.send_rtr = (agreed & 0x10) != 0;
     parameters.ord = (agreed & 8) != 0 ? 3 : 1;
@@ -390,6 +390,7 @@ void World::fill(dat::soft::Request& r, std::uint64_t seq, OpCode op, std::uint8
     r.remote_key = 0x77;
     r.has_data =
         body.size() % 4 == 3 && peer_.dat_peer() && (op == OpCode::send || op == OpCode::write);
+    r.data = body.size() % 8 == 7 ? 0x0123456789abcdef : 7;
     if (dat::soft::is_atomic(op)) {
         const dat::soft::AtomicOperands operands{1, 2, 3, 4};
         std::memcpy(side_.endpoint.inline_area(seq), &operands, sizeof operands);
@@ -451,6 +452,9 @@ void World::peer_send(Input& input) {
     const std::uint32_t word =
         invalidates ? kRegions[input.octet() % std::size(kRegions)].key : peer_.taken();
     const std::size_t size = (flags & 8) != 0 ? sized(input.word() % 65'000u) : input.octet();
+    if ((flags & 0xd0) == 0xd0 && peer_.dat_peer()) {
+        peer_.high_data(0x01234567);
+    }
     peer_.send((flags & 0xc0) == 0xc0 && peer_.dat_peer() ? with_data(opcode) : opcode, size,
                (flags & 2) == 0, (flags & 4) != 0, word);
 }

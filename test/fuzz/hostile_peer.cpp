@@ -110,12 +110,17 @@ void HostilePeer::read_response(std::size_t size) {
     }
 }
 
-void HostilePeer::ack(std::uint32_t count) {
+void HostilePeer::ack(std::uint32_t count) { say(Opcode::ack, count); }
+
+void HostilePeer::high_data(std::uint32_t word) { say(Opcode::high_data, word); }
+
+// A message of the queue of Acks.
+void HostilePeer::say(Opcode opcode, std::uint32_t word) {
     UntaggedSegment segment;
-    segment.opcode = Opcode::ack;
+    segment.opcode = opcode;
     segment.queue = kQueueAck;
     segment.msn = ack_msn_++;
-    segment.ulp_word = count;
+    segment.ulp_word = word;
     queue(make_frame(segment, {}), false);
 }
 
@@ -260,6 +265,7 @@ void HostilePeer::look_at(const Segment& segment, std::span<const std::byte> pay
     }
     case Opcode::read_response:
     case Opcode::atomic_response:
+    case Opcode::high_data:
     case Opcode::ack:
         break;
     default:

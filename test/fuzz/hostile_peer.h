@@ -39,6 +39,7 @@ class HostilePeer {
     // whole.
     void read_response(std::size_t size);
     void ack(std::uint32_t count);
+    void high_data(std::uint32_t word);
     // RFC 7306, and a Send with data is a Send.
     void immediate(std::uint64_t value, bool solicited);
     void atomic_request(const dat::iwarp::AtomicRequest& request);
@@ -85,6 +86,7 @@ class HostilePeer {
         bool atomic = false;
     };
 
+    void say(dat::iwarp::Opcode opcode, std::uint32_t word);
     void queue(Bytes frame, bool is_send);
     void answer_atomic(const Read& read);
     bool take_reply();

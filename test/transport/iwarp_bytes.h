@@ -73,6 +73,8 @@ inline constexpr std::uint8_t kCrc = 0x40;
 inline constexpr std::uint8_t kReject = 0x20;
 inline constexpr std::uint8_t kEnhanced = 0x10;
 inline constexpr std::uint8_t kDatRequest = 0x04; // how a `dat` request is known
+inline constexpr std::uint8_t kDatReply = 0x02;   // and a reply
+inline constexpr std::uint8_t kWideData = 0x08;   // of either: remote CQ data of 8 bytes
 // Control bits before IRD and ORD of an enhanced frame.
 inline constexpr std::uint16_t kPeerToPeer = 0x8000; // with the IRD
 inline constexpr std::uint16_t kRtrWrite = 0x8000;   // with the ORD
@@ -97,13 +99,16 @@ enum Opcode : std::uint8_t {
     kReadResponse = 2,
     kSend = 3,
     kTerminate = 7,
+    kImmediate = 8, // RFC 7306
+    kSendData = 12, // of `dat`, as the one below
+    kHighData = 14,
 };
 
 struct Segment {
     bool tagged = false;
     bool last = true;
     std::uint8_t opcode = kSend;
-    std::uint32_t stag = 0;   // tagged
+    std::uint32_t stag = 0;   // untagged: the word of the upper layer
     std::uint64_t offset = 0; // tagged: TO; untagged: MO
     std::uint32_t queue = 0;  // untagged
     std::uint32_t msn = 1;    // untagged

@@ -212,3 +212,60 @@ WIRE_TEST(raw_no_reply, half_of_it_then_closed__is_refused) {
     settle(20);
     cr_assert(peer.side.events().empty());
 }
+
+namespace {
+
+constexpr std::uint64_t kWide = 0x0123456789abcdef;
+
+ssize_t send_data(Requested& peer, std::uint64_t data) {
+    return fi_senddata(peer.endpoint.get(), "x", 1, nullptr, data, FI_ADDR_UNSPEC, &new_op());
+}
+ssize_t write_data(Requested& peer, std::uint64_t data) {
+    return fi_writedata(peer.endpoint.get(), "x", 1, nullptr, data, FI_ADDR_UNSPEC, 0, 1,
+                        &new_op());
+}
+
+void connect_as_dat(Requested& peer, std::uint8_t more_flags) {
+    cr_assert(peer.request.flags & raw::kWideData);
+    Mpa reply = peer.reply();
+    reply.flags |= raw::kDatReply | more_flags;
+    peer.socket->write(encode(reply));
+    wait_event(peer.side, FI_CONNECTED);
+}
+
+} // namespace
+
+// A `dat` of before there was data of 8 bytes: it is offered 4, and a post of more says why not.
+WIRE_TEST(raw_responder, that_is_an_older_dat__is_sent_data_of_4_bytes_alone) {
+    only_dat();
+    Requested peer(transport);
+    connect_as_dat(peer, 0);
+    cr_assert_eq(send_data(peer, kWide), -FI_EOPNOTSUPP);
+    cr_assert_eq(write_data(peer, std::uint64_t{1} << 32), -FI_EOPNOTSUPP);
+    DAT_MUST(static_cast<int>(send_data(peer, UINT32_MAX)));
+    const Segment segment = raw::read_segment(*peer.socket);
+    cr_assert(segment.opcode == raw::kSendData && segment.stag == UINT32_MAX);
+}
+
+// One that says so gets the upper half ahead of a message, where there is one, and 8 bytes of
+// immediate data behind a write.
+WIRE_TEST(raw_responder, that_takes_data_of_8_bytes__is_sent_both_halves) {
+    only_dat();
+    Requested peer(transport);
+    connect_as_dat(peer, raw::kWideData);
+    DAT_MUST(static_cast<int>(send_data(peer, kWide)));
+    const Segment high = raw::read_segment(*peer.socket);
+    cr_assert(high.opcode == raw::kHighData && high.queue == 4 && high.payload.empty());
+    cr_assert_eq(high.stag, 0x01234567);
+    const Segment message = raw::read_segment(*peer.socket);
+    cr_assert(message.opcode == raw::kSendData && message.queue == 0);
+    cr_assert_eq(message.stag, 0x89abcdef);
+    DAT_MUST(static_cast<int>(post_when_possible([&] { return send_data(peer, 5); })));
+    const Segment narrow = raw::read_segment(*peer.socket);
+    cr_assert(narrow.opcode == raw::kSendData && narrow.stag == 5, "nothing goes ahead of it");
+    DAT_MUST(static_cast<int>(post_when_possible([&] { return write_data(peer, kWide); })));
+    cr_assert_eq(raw::read_segment(*peer.socket).opcode, raw::kWrite);
+    const Segment immediate = raw::read_segment(*peer.socket);
+    cr_assert_eq(immediate.opcode, raw::kImmediate);
+    cr_assert_eq(raw::get64(immediate.payload, 0), kWide);
+}

@@ -183,12 +183,95 @@ TRANSPORT_TEST(data_write, left_when_the_connection_ends__comes_before_the_event
     cr_assert_eq(unposted.seen.size(), 20);
 }
 
-TRANSPORT_TEST(data_refusals, of_five_bytes__names_the_size) {
+// Of 8 bytes as well as of 4, in turn: no half of one is taken for another's.
+TRANSPORT_TEST(data_wide, of_sends_and_writes__is_exact) {
+    only_dat();
+    constexpr std::uint64_t kValues[] = {
+        0xfedcba9876543210, 1,          std::uint64_t{1} << 32,  0,
+        ~std::uint64_t{0},  UINT32_MAX, 0x8000000000000000 | 77, 5};
+    auto pair = Pair::connected(transport);
+    if (pair->near.info()->domain_attr->cq_data_size < 8)
+        cr_skip_test("remote CQ data has 4 bytes");
+    Region memory(pair->far, 200'000, kAll);
+    const Remote at = memory.at(0);
+    Unposted unposted(pair->far);
+    Bytes in(200'000);
+    for (const std::size_t size : {0U, 1U, 96U, 97U, 600U, 200'000U}) {
+        const Bytes out = pattern(200'000, static_cast<unsigned>(size));
+        for (const std::uint64_t value : kValues) {
+            Op& receive = pair->passive().recv(in.data(), in.size());
+            Op& sent = new_op();
+            Op& written = new_op();
+            DAT_MUST(post_when_possible([&] {
+                return fi_senddata(pair->active.get(), out.data(), size, nullptr, value,
+                                   FI_ADDR_UNSPEC, &sent);
+            }));
+            DAT_MUST(post_when_possible([&] {
+                return fi_writedata(pair->active.get(), out.data(), size, nullptr, ~value,
+                                    FI_ADDR_UNSPEC, at.address, at.key, &written);
+            }));
+            wait_op(sent);
+            wait_op(written);
+            wait_op(receive);
+            cr_assert(receive.ok() && receive.len == size);
+            cr_assert_eq(receive.data, value, "%zu bytes", size);
+            cr_assert(same(in.data(), out.data(), size));
+            unposted.wait(1);
+            cr_assert_eq(unposted.seen[0].data, ~value, "%zu bytes", size);
+            unposted.seen.clear();
+            cr_assert(same(memory.data(), out.data(), size));
+        }
+    }
+}
+
+// Where each receive is posted later, and what is owed when the connection ends.
+TRANSPORT_TEST(data_wide, of_messages_that_wait_or_are_owed__is_kept) {
+    only_dat();
+    for (const bool ends : {false, true}) {
+        auto pair = Pair::connected(transport);
+        if (pair->near.info()->domain_attr->cq_data_size < 8)
+            cr_skip_test("remote CQ data has 4 bytes");
+        constexpr std::uint64_t kFirst = 0x1122334455667788;
+        Bytes in(10);
+        std::vector<Op*> receives;
+        if (ends) {
+            for (int i = 0; i < 6; ++i)
+                receives.push_back(&pair->passive().recv(in.data(), in.size()));
+            pair->far.asleep = true;
+        }
+        for (std::uint64_t i = 0; i < 6; ++i) {
+            DAT_MUST(static_cast<int>(
+                i % 3 == 2 ? fi_inject(pair->active.get(), "abc", 3, FI_ADDR_UNSPEC)
+                           : fi_injectdata(pair->active.get(), "abc", 3,
+                                           i % 3 == 1 ? i : kFirst + i, FI_ADDR_UNSPEC)));
+        }
+        if (ends) {
+            DAT_MUST(pair->active.disconnect(FI_DAT_ABRUPT));
+            pair->far.asleep = false;
+            wait_shutdown(pair->passive());
+        } else {
+            settle(20);
+            for (int i = 0; i < 6; ++i)
+                receives.push_back(&pair->passive().recv(in.data(), in.size()));
+        }
+        wait_ops(receives);
+        for (std::uint64_t i = 0; i < 6; ++i) {
+            cr_assert(receives[i]->ok() && receives[i]->len == 3);
+            cr_assert_eq((receives[i]->flags & FI_REMOTE_CQ_DATA) != 0, i % 3 != 2);
+            const std::uint64_t expected = i % 3 == 2 ? 0 : i % 3 == 1 ? i : kFirst + i;
+            cr_assert_eq(receives[i]->data, expected, "message %zu", static_cast<std::size_t>(i));
+        }
+    }
+}
+
+TRANSPORT_TEST(data_refusals, of_a_size_or_flag_not_offered__name_it) {
     only_dat();
     auto pair = Pair::connected(transport);
     fid_ep* ep = pair->active.get();
-    cr_assert_eq(pair->near.info()->domain_attr->cq_data_size, 4);
-    cr_assert_eq(fi_senddata(ep, "x", 1, nullptr, std::uint64_t{1} << 32, 0, nullptr), -FI_EINVAL);
+    cr_assert_eq(pair->near.info()->domain_attr->cq_data_size, transport.device ? 4 : 8);
+    if (transport.device)
+        cr_assert_eq(fi_senddata(ep, "x", 1, nullptr, std::uint64_t{1} << 32, 0, nullptr),
+                     -FI_EINVAL);
     const iovec iov{nullptr, 0};
     const fi_msg msg{&iov, nullptr, 1, 0, nullptr, 1};
     cr_assert_eq(fi_sendmsg(ep, &msg, FI_REMOTE_CQ_DATA | FI_DAT_INVALIDATE), -FI_EBADFLAGS);

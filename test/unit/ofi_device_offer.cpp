@@ -115,6 +115,10 @@ Test(ofi_device_offer, capability_that_the_device_lacks__is_not_offered) {
                   h.domain_attr->cq_data_size = 4;
               }).empty());
     cr_assert_not(refusal(roce(), [](fi_info& h) { h.domain_attr->cq_data_size = 4; }).empty());
+    cr_assert_not(refusal(roce(), [](fi_info& h) {
+                      h.mode = FI_RX_CQ_DATA;
+                      h.domain_attr->cq_data_size = 5;
+                  }).empty());
     for (const auto& device : {roce(), iwarp()}) {
         cr_assert_not(refusal(device, [](fi_info& h) { h.caps = FI_MULTI_RECV; }).empty());
         cr_assert_not(refusal(device, [](fi_info& h) { h.tx_attr->rma_iov_limit = 2; }).empty());

@@ -57,6 +57,7 @@ Test(ofi_hints, sizes__agree_up_to_the_limit) {
     limit([](fi_info& h, std::size_t v) { h.rx_attr->iov_limit = v; }, 4);
     limit([](fi_info& h, std::size_t v) { h.tx_attr->rma_iov_limit = v; }, 4);
     limit([](fi_info& h, std::size_t v) { h.ep_attr->max_msg_size = v; }, kMaxMessageSize);
+    limit([](fi_info& h, std::size_t v) { h.domain_attr->cq_data_size = v; }, 8);
     limit([](fi_info& h, std::size_t v) { h.domain_attr->mr_iov_limit = v; }, 1);
     limit([](fi_info& h, std::size_t v) { h.domain_attr->max_err_data = v; }, 508);
     limit([](fi_info& h, std::size_t v) { h.domain_attr->max_ep_srx_ctx = v; }, 1U << 15);

@@ -377,16 +377,6 @@ Test(soft_shm_fields, record, .timeout = 120) {
                        cr_assert_eq(value_of(target), 0x5c5c5c5c5c5c5c5c);
                    }
                }),
-        ATTACK(Record, unused,
-               {
-                   Raw p;
-                   Bytes in(4);
-                   p.side.receive(in);
-                   p.begin(Kind::send, kWhole).unused = 0xffffffff;
-                   p.put(Kind::send, kWhole, bytes("last"));
-                   cr_assert(p.run([&] { return p.side.receives.size() == 1; }) &&
-                             text(in) == "last");
-               }),
         ATTACK(Record, address,
                {
                    for (const std::uint64_t address : {std::uint64_t{1}, ~std::uint64_t{0} - 7}) {

@@ -158,6 +158,25 @@ Test(wire_mpa, dat_bits__count_only_in_their_own_frame_and_alone) {
     }
 }
 
+// 0x0800 is siw's own towards others.
+Test(wire_mpa, wide_data__counts_from_a_dat_process_alone) {
+    struct Case {
+        MpaKind kind;
+        unsigned flags;
+        bool wide;
+    };
+    for (const Case& c : {Case{MpaKind::request, 0x0c, true}, Case{MpaKind::request, 0x04, false},
+                          Case{MpaKind::request, 0x08, false}, Case{MpaKind::request, 0x0e, false},
+                          Case{MpaKind::reply, 0x0a, true}, Case{MpaKind::reply, 0x02, false},
+                          Case{MpaKind::reply, 0x08, false}, Case{MpaKind::reply, 0x0c, false}}) {
+        const Bytes bytes = frame_bytes(c.kind, c.flags, 1, 0, {});
+        const MpaFrame frame = parse_mpa_frame(c.kind, bytes).frame;
+        cr_expect_eq(frame.wide_data, c.wide, "flags %02x", c.flags);
+        if (c.wide)
+            cr_expect_eq(encode(frame), bytes);
+    }
+}
+
 // siw answers a request with its flags as they came: no proof of a `dat` peer.
 Test(wire_mpa, echoed_request_flags__do_not_make_a_dat_reply) {
     MpaFrame request;

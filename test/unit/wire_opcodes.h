@@ -21,21 +21,14 @@ struct Place {
 };
 
 inline constexpr Place kPlaces[] = {
-    {Opcode::rdma_write, true, true, 0},
-    {Opcode::read_request, true, false, 1},
-    {Opcode::read_response, true, true, 0},
-    {Opcode::send, true, false, 0},
-    {Opcode::send_invalidate, true, false, 0},
-    {Opcode::send_se, true, false, 0},
-    {Opcode::send_se_invalidate, true, false, 0},
-    {Opcode::terminate, true, false, 2},
-    {Opcode::immediate, false, false, 0},
-    {Opcode::immediate_se, false, false, 0},
-    {Opcode::atomic_request, false, false, 1},
-    {Opcode::atomic_response, false, false, 3},
-    {Opcode::send_data, false, false, 0},
-    {Opcode::send_data_se, false, false, 0},
-    {Opcode::ack, false, false, 4},
+    {Opcode::rdma_write, true, true, 0},          {Opcode::read_request, true, false, 1},
+    {Opcode::read_response, true, true, 0},       {Opcode::send, true, false, 0},
+    {Opcode::send_invalidate, true, false, 0},    {Opcode::send_se, true, false, 0},
+    {Opcode::send_se_invalidate, true, false, 0}, {Opcode::terminate, true, false, 2},
+    {Opcode::immediate, false, false, 0},         {Opcode::immediate_se, false, false, 0},
+    {Opcode::atomic_request, false, false, 1},    {Opcode::atomic_response, false, false, 3},
+    {Opcode::send_data, false, false, 0},         {Opcode::send_data_se, false, false, 0},
+    {Opcode::high_data, false, false, 4},         {Opcode::ack, false, false, 4},
 };
 
 } // namespace wire

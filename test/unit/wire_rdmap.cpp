@@ -328,7 +328,7 @@ Test(wire_rdmap, every_opcode_and_error__has_its_own_words) {
         for (const Place* b = &a + 1; b != std::end(kPlaces); ++b) {
             cr_expect_str_neq(text(a.opcode), text(b->opcode));
         }
-        cr_expect_str_neq(text(a.opcode), text(static_cast<Opcode>(0xe)));
+        cr_expect_str_neq(text(a.opcode), text(static_cast<Opcode>(0x10)));
     }
     constexpr int kErrors = static_cast<int>(SegmentError::message_too_short) + 2;
     for (int a = 0; a < kErrors; ++a) {

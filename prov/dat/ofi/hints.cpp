@@ -42,7 +42,8 @@ constexpr std::uint64_t kCompletionOrder = kOrderStrict;
 
 constexpr std::size_t kEndpoints = 1U << 15;
 constexpr std::size_t kQueues = 1U << 16;
-constexpr std::size_t kDataSize = sizeof(std::uint32_t); // of remote CQ data
+constexpr std::size_t kDataSize = sizeof(std::uint64_t); // of remote CQ data
+constexpr std::size_t kDeviceDataSize = sizeof(std::uint32_t);
 constexpr std::size_t kRegions = 1U << 24;
 
 bool before_1_5(std::uint32_t version) { return FI_VERSION_LT(version, FI_VERSION(1, 5)); }
@@ -360,7 +361,7 @@ Offering offering_of(const verbs::Device& device) {
     }
     o.invalidates = device.invalidates;
     o.data_takes_receive = true;
-    o.data_size = device.immediate ? kDataSize : 0;
+    o.data_size = device.immediate ? kDeviceDataSize : 0;
     o.queue_size = std::min<std::size_t>(device.queue_size(), kMaxQueueSize);
     o.iov_limit = std::min<std::size_t>(segments, soft::kMaxIov);
     o.remote_segments = 1;

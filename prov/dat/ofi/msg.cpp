@@ -37,10 +37,22 @@ int refuse_key(const char* call, std::uint64_t key) {
     return -FI_EKEYREJECTED;
 }
 
-int refuse_data(const char* call, std::uint64_t data) {
-    DAT_WARN(ep_data, "%s: data = 0x%llx is longer than the cq_data_size of 4 bytes", call,
-             static_cast<unsigned long long>(data));
-    return -FI_EINVAL;
+int check_wide_data(const char* call, Endpoint& ep, std::uint64_t data) {
+    const std::size_t offered = ep.domain().offering().data_size;
+    if (offered < sizeof data) {
+        DAT_WARN(ep_data, "%s: data = 0x%llx is longer than the cq_data_size of %zu bytes", call,
+                 static_cast<unsigned long long>(data), offered);
+        return -FI_EINVAL;
+    }
+    const soft::Link* link = ep.soft().link();
+    if (!link || !link->dat_peer() || link->wide_data()) {
+        return 0; // the state answers, or what else the peer does not understand
+    }
+    DAT_WARN(ep_data,
+             "%s: data = 0x%llx is longer than 4 bytes, and the peer is an older `dat` provider, "
+             "which takes no more",
+             call, static_cast<unsigned long long>(data));
+    return -FI_EOPNOTSUPP;
 }
 
 int refuse_shared(const char* call) {

@@ -90,7 +90,6 @@ int refuse_count(const char* call, std::size_t count, std::size_t offered) __att
 int refuse_length(const char* call, std::size_t length, std::size_t offered) __attribute__((cold));
 int refuse_inject(const char* call, std::size_t length, std::size_t offered) __attribute__((cold));
 int refuse_key(const char* call, std::uint64_t key) __attribute__((cold));
-int refuse_data(const char* call, std::uint64_t data) __attribute__((cold));
 int refuse_shared(const char* call) __attribute__((cold));
 int refuse_peer(const char* call) __attribute__((cold));
 int refuse_without_reads(const char* call, bool is_read) __attribute__((cold));
@@ -192,7 +191,7 @@ inline void fill_names(const void** names, void* const* descriptors, std::size_t
     request.level = level(post.flags);
     request.solicited = (post.flags & FI_DAT_SOLICITED) != 0;
     request.has_data = (post.flags & FI_REMOTE_CQ_DATA) != 0;
-    request.data = static_cast<std::uint32_t>(post.data);
+    request.data = post.data;
     request.fence = (post.flags & FI_FENCE) != 0;
     request.signaled = reported;
     request.role = post.role;
@@ -228,6 +227,9 @@ inline int check_peer(const char* call, soft::Endpoint& endpoint, soft::OpCode o
                : refuse_without_reads(call, read);
 }
 
+// Of data that 4 bytes do not hold. 0 or -FI_E*.
+int check_wide_data(const char* call, Endpoint& ep, std::uint64_t data) __attribute__((cold));
+
 // The limits of every request. 0 or -FI_E*.
 template <class Path>
 [[gnu::always_inline]] inline int check_request(const char* call, const Endpoint& ep,
@@ -238,9 +240,6 @@ template <class Path>
     if ((post.flags & FI_INJECT) != 0 && post.length > ep.inject_size() &&
         !soft::is_answered(post.op)) [[unlikely]] {
         return refuse_inject(call, post.length, ep.inject_size());
-    }
-    if (post.data > UINT32_MAX) [[unlikely]] {
-        return refuse_data(call, post.data);
     }
     if (post.key > UINT32_MAX) [[unlikely]] {
         return refuse_key(call, post.key);
@@ -256,6 +255,11 @@ template <class Path>
         (post.flags & (FI_DELIVERY_COMPLETE | FI_REMOTE_CQ_DATA)) != 0) {
         if (post.op == soft::OpCode::read && post.count > ep.read_segments()) [[unlikely]] {
             return refuse_count(call, post.count, ep.read_segments());
+        }
+        if (post.data > UINT32_MAX) [[unlikely]] {
+            if (const int rc = check_wide_data(call, ep, post.data)) {
+                return rc;
+            }
         }
         return check_peer(call, ep.soft(), post.op, post.flags);
     }

@@ -108,7 +108,7 @@ struct Request {
     std::uint64_t remote_address;
     std::uint32_t remote_key; // or, for send_invalidate, the key to invalidate; of a bind, its own
     std::uint32_t ordinal;    // the link's to set: position among what the peer confirms
-    std::uint32_t data;       // for the receiver's completion, if has_data
+    std::uint64_t data;       // for the receiver's completion, if has_data
     // What most posts have alike stands together, and is one store.
     OpCode op;
     std::uint8_t iov_count;

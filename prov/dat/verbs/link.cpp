@@ -230,7 +230,7 @@ void Link::transmit_any(std::uint64_t seq) {
     if (request.op == OpCode::send_invalidate) [[unlikely]] {
         wr.invalidate_rkey = request.remote_key;
     } else {
-        wr.imm_data = htonl(request.data);
+        wr.imm_data = htonl(static_cast<std::uint32_t>(request.data));
     }
     wr.wr.rdma.remote_addr = request.remote_address;
     wr.wr.rdma.rkey = request.remote_key;

@@ -95,6 +95,7 @@ class Link final : public soft::MemoryLink, public CmSink, private soft::Timer {
     }
     bool confirms_delivery() const override { return false; }
     bool dat_peer() const override { return domain_.device().immediate; }
+    bool wide_data() const override { return false; }
     bool peer_serves_reads() const override { return reads_out() > 0; }
     bool give(const core::CompletionQueue& to, core::Success& success) noexcept override;
     void start() override;

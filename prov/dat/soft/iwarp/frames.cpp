@@ -70,7 +70,7 @@ void Sender::add_payload(Batch& batch, std::byte* header, std::size_t header_siz
 
 void Sender::frame_request(Cursor& at, Batch& batch) {
     const soft::Request& request = endpoint_.request(at.seq);
-    if (at.tail != Tail::none) {
+    if (at.tail >= Tail::immediate) {
         return at.tail == Tail::read ? frame_read(at, batch, request)
                                      : frame_immediate(at, batch, request);
     }
@@ -91,6 +91,9 @@ void Sender::frame_request(Cursor& at, Batch& batch) {
 }
 
 void Sender::frame_send(Cursor& at, Batch& batch, const soft::Request& request) {
+    if (request.has_data && request.data > UINT32_MAX && at.offset == 0 && at.tail == Tail::none) {
+        return frame_high_data(at, batch, request);
+    }
     const std::size_t size =
         std::min<std::uint64_t>(request.length - at.offset, max_payload_untagged_);
     const bool invalidate = request.op == soft::OpCode::send_invalidate;
@@ -101,7 +104,7 @@ void Sender::frame_send(Cursor& at, Batch& batch, const soft::Request& request) 
     if (invalidate) {
         segment.ulp_word = request.remote_key;
     } else if (request.has_data) {
-        segment.ulp_word = request.data;
+        segment.ulp_word = static_cast<std::uint32_t>(request.data);
     } else if (dat_peer_) {
         segment.ulp_word = ack_count_;
         at.ack_due = false;
@@ -161,6 +164,20 @@ void Sender::frame_read(Cursor& at, Batch& batch, const soft::Request& request) 
     ++at.read_tail;
     ++at.seq;
     at.tail = Tail::none;
+}
+
+// What the upper layer's word of the message behind it has no room for.
+void Sender::frame_high_data(Cursor& at, Batch& batch, const soft::Request& request) {
+    UntaggedSegment segment;
+    segment.opcode = Opcode::high_data;
+    segment.ulp_word = static_cast<std::uint32_t>(request.data >> 32);
+    segment.queue = kQueueAck;
+    segment.msn = at.ack_msn++;
+    std::byte* header = batch.scratch;
+    write_fpdu_header(header, 0, segment);
+    batch.scratch = finish_fpdu(header, crc_);
+    batch.add(header, static_cast<std::size_t>(batch.scratch - header));
+    at.tail = Tail::message;
 }
 
 // RFC 7306: immediate data is a message of the send queue; it follows its write.

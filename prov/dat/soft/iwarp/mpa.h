@@ -35,8 +35,9 @@ namespace dat::iwarp {
 //
 // S exists in revision 2 only. The bits d (0x0400) and e (0x0200) are reserved
 // by the RFCs, which tell receivers not to look at them; two `dat` processes
-// recognize each other by them (see MpaFrame::from_dat). 0x0100, which only counts
-// between those, is about shared memory. The first x (0x0800) is used by Linux's siw.
+// recognize each other by them (see MpaFrame::from_dat). 0x0100 and the first x, 0x0800,
+// only count between those: shared memory, and remote CQ data of 8 bytes. To Linux's siw
+// 0x0800 says that frames longer than a TCP segment are taken, which is so here.
 
 inline constexpr std::size_t kMpaKeySize = 16;
 inline constexpr std::size_t kMpaHeaderSize = 20;  // key, flags, revision, length
@@ -55,6 +56,7 @@ inline constexpr std::uint16_t kMpaFlagEnhanced = 0x1000;
 inline constexpr std::uint16_t kMpaFlagDatRequest = 0x0400;
 inline constexpr std::uint16_t kMpaFlagDatReply = 0x0200;
 inline constexpr std::uint16_t kMpaFlagMemory = 0x0100;
+inline constexpr std::uint16_t kMpaFlagWideData = 0x0800;
 
 // IRD or ORD: "not negotiated here" (RFC 6581 9.1); also the largest value
 // that fits.
@@ -89,6 +91,8 @@ struct MpaFrame {
     // Request: an offer of shared memory would be looked at. Reply: the private data ends
     // with such an offer. False wherever from_dat is.
     bool memory = false;
+    // The sender understands remote CQ data of 8 bytes with a message. False wherever from_dat is.
+    bool wide_data = false;
     std::optional<MpaEnhanced> enhanced; // revision 2 only
     // Decoding: a view into the bytes that were parsed. Encoding: read once,
     // during the call.

@@ -163,8 +163,13 @@ bool Receiver::close_send() {
         return true;
     }
     const std::uint8_t how = arrival();
-    const bool says = (how & (soft::kWithData | soft::kInvalidated)) != 0;
-    if (!inbox_.finish(how, says ? segment_.ulp_word : 0)) {
+    std::uint64_t says = 0;
+    if ((how & soft::kWithData) != 0) {
+        says = std::exchange(high_data_, 0) << 32 | segment_.ulp_word;
+    } else if ((how & soft::kInvalidated) != 0) {
+        says = segment_.ulp_word;
+    }
+    if (!inbox_.finish(how, says)) {
         return inbox_failed();
     }
     ++send_msn_;

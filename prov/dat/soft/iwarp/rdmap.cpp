@@ -55,6 +55,8 @@ const char* text(Opcode opcode) {
         return "Send with Data";
     case Opcode::send_data_se:
         return "Send with Data and Solicited Event";
+    case Opcode::high_data:
+        return "high data";
     case Opcode::ack:
         return "Ack";
     }

@@ -65,6 +65,11 @@ namespace dat::iwarp {
 //    receiver's completion (every segment carries them), and so no count.
 //
 // 5. An Immediate Data message (RFC 7306) belongs to the RDMA Write before it.
+//
+// 6. Where both said so in their MPA frames (MpaFrame::wide_data): the High Data message,
+//    opcode 0xE, otherwise like Ack and numbered with it. Its word is the upper half of 8
+//    bytes of data, whose lower half is in the next Send with Data; before others there is
+//    none, and the upper half is 0.
 
 inline constexpr std::uint8_t kRdmapVersion = 1;
 inline constexpr std::uint8_t kRdmapVersionMask = 0xc0;
@@ -87,6 +92,7 @@ enum class Opcode : std::uint8_t {
     atomic_response = 0xb, // RFC 7306
     send_data = 0xc,       // `dat`
     send_data_se = 0xd,    // `dat`
+    high_data = 0xe,       // `dat`
     ack = 0xf,             // `dat`
 };
 
@@ -98,7 +104,7 @@ inline constexpr std::uint32_t kQueueSend = 0;        // sends and immediate dat
 inline constexpr std::uint32_t kQueueReadRequest = 1; // and atomic requests
 inline constexpr std::uint32_t kQueueTerminate = 2;
 inline constexpr std::uint32_t kQueueAtomicResponse = 3; // RFC 7306
-inline constexpr std::uint32_t kQueueAck = 4;            // `dat`
+inline constexpr std::uint32_t kQueueAck = 4;            // `dat`: also high data
 inline constexpr std::uint32_t kQueueCount = 5;
 
 constexpr std::uint8_t rdmap_octet(Opcode opcode, bool ack_wanted = false) {
@@ -252,8 +258,8 @@ inline constexpr std::array<OpcodeRule, 16> kOpcodeRules{{
     {false, true, false, false, kQueueAtomicResponse}, // atomic_response
     {false, true, false, true, kQueueSend},            // send_data
     {false, true, false, true, kQueueSend},            // send_data_se
-    {false, false, false, false, 0},
-    {false, true, false, false, kQueueAck}, // ack
+    {false, true, false, false, kQueueAck},            // high_data
+    {false, true, false, false, kQueueAck},            // ack
 }};
 
 } // namespace detail

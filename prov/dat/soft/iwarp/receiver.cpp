@@ -252,6 +252,9 @@ bool Receiver::control(std::span<const std::byte> payload) {
     case Opcode::immediate:
     case Opcode::immediate_se:
         return immediate(payload);
+    case Opcode::high_data:
+        high_data_ = segment_.ulp_word;
+        return true;
     case Opcode::ack:
         sender_.confirmed(segment_.ulp_word);
         return true;

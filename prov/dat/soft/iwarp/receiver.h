@@ -144,6 +144,7 @@ class Receiver {
     std::uint64_t response_bytes_ = 0; // of the oldest read
     std::uint64_t written_ = 0;        // bytes of the write at hand, or of the last one
     bool writing_ = false;             // it is not whole yet
+    std::uint64_t high_data_ = 0;      // of the next Send with Data: the upper half
     std::uint32_t told_ = 0;           // inbox_.placed() when ack_due() last said so
     Fault fault_;
 };

@@ -39,7 +39,8 @@ ssize_t hand_over(int fd, std::span<iovec> pieces) {
 
 Sender::Sender(soft::Endpoint& endpoint, const LinkParameters& parameters)
     : endpoint_(endpoint), domain_(endpoint.domain()), dat_peer_(parameters.dat_peer),
-      crc_(parameters.crc), ord_(parameters.ord), ird_(parameters.ird), held_(parameters.hold),
+      wide_data_(parameters.wide_data), crc_(parameters.crc), ord_(parameters.ord),
+      ird_(parameters.ird), held_(parameters.hold),
       confirm_next_(endpoint.core().requests().next()),
       reads_(std::max<std::uint16_t>(parameters.ord, 1)),
       sink_key_(static_cast<std::uint32_t>(soft::random_bits())),

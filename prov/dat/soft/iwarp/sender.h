@@ -26,6 +26,7 @@ namespace dat::iwarp {
 // What the handshake found out.
 struct LinkParameters {
     bool dat_peer = false;  // extensions are understood
+    bool wide_data = false; // of remote CQ data, 8 bytes
     bool crc = false;       // CRC32C in both directions
     bool send_rtr = false;  // ready-to-receive goes out first
     bool await_rtr = false; // the first frame that comes in is ready-to-receive
@@ -99,6 +100,7 @@ class Sender {
     bool confirms_delivery() const { return dat_peer_ || ord_ > 0; }
 
     bool dat_peer() const { return dat_peer_; }
+    bool wide_data() const { return wide_data_; }
     // The oldest read or atomic that waits for its response. Precondition: reading().
     bool reading() const { return read_head_ != cursor_.read_tail; }
     std::uint64_t oldest_read() const { return reads_[read_head_ % reads_.size()]; }
@@ -134,6 +136,7 @@ class Sender {
     // batch carries the cursor behind each of its frames.
     enum class Tail : std::uint8_t {
         none,
+        message,   // behind the upper half of its data
         immediate, // the data of a write
         read,      // of nothing, that confirms the request
     };
@@ -149,7 +152,7 @@ class Sender {
         std::uint64_t response = 0;   // responses framed in all
         std::uint32_t response_offset = 0;
         bool rtr_due = false;
-        Tail tail = Tail::none; // the request is framed, what goes behind it is not
+        Tail tail = Tail::none; // what comes before it is framed, it is not
         bool ack_due = false;
         bool responses_turn = false;
     };
@@ -223,6 +226,7 @@ class Sender {
     void frame_send(Cursor& at, Batch& batch, const soft::Request& request);
     void frame_write(Cursor& at, Batch& batch, const soft::Request& request);
     void frame_read(Cursor& at, Batch& batch, const soft::Request& request);
+    void frame_high_data(Cursor& at, Batch& batch, const soft::Request& request);
     void frame_immediate(Cursor& at, Batch& batch, const soft::Request& request);
     void frame_atomic(Cursor& at, Batch& batch, const soft::Request& request);
     void frame_atomic_response(Cursor& at, Batch& batch, const Response& response);
@@ -250,6 +254,7 @@ class Sender {
     soft::Endpoint& endpoint_;
     soft::Domain& domain_;
     const bool dat_peer_;
+    const bool wide_data_;
     const bool crc_;
     const std::uint16_t ord_;
     const std::uint16_t ird_;

@@ -17,7 +17,7 @@
 namespace dat::shm {
 
 // Of these messages and of Layout. Who says another one is sent away, and both stay on TCP.
-inline constexpr std::uint32_t kMagic = 0x64617432;
+inline constexpr std::uint32_t kMagic = 0x64617433;
 
 // One end of a TCP connection.
 struct TcpEnd {

@@ -45,6 +45,7 @@ class Link final : public soft::MemoryLink, private soft::Pollable {
     }
     bool confirms_delivery() const override { return true; }
     bool dat_peer() const override { return true; }
+    bool wide_data() const override { return true; }
     bool peer_serves_reads() const override { return sender_.peer_serves_reads(); }
 
     void start() override;

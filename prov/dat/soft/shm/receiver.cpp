@@ -115,7 +115,7 @@ bool Receiver::receive_posted() {
 
 Receiver::Step Receiver::take(const Record& record) {
     const Fields fields{record.kind, record.flags, record.places, record.size,
-                        record.data, record.key,   record.address};
+                        record.key,  record.data,  record.address};
     // The compiler may not read them again from where the peer can change them.
     std::atomic_signal_fence(std::memory_order_seq_cst);
     if (!check(fields)) {

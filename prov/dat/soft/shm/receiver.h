@@ -78,8 +78,8 @@ class Receiver {
         std::uint8_t flags;
         std::uint16_t places;
         std::uint32_t size;
-        std::uint32_t data;
         std::uint32_t key;
+        std::uint64_t data;
         std::uint64_t address;
         bool has(Flags flag) const { return (flags & flag) != 0; }
     };

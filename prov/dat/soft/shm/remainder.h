@@ -18,7 +18,7 @@ namespace dat::shm {
 struct Head {
     Kind kind = Kind::send;
     std::uint8_t flags = 0;
-    std::uint32_t data = 0;
+    std::uint64_t data = 0;
     std::uint32_t key = 0;
     std::uint64_t address = 0;
 };

@@ -54,9 +54,8 @@ struct alignas(128) Record {
     std::uint8_t flags;
     std::uint16_t places;
     std::uint32_t size; // bytes of payload: here, or in the ring
-    std::uint32_t data;
-    std::uint32_t key;     // of a response: the number of its read
-    std::uint32_t unused;  //
+    std::uint32_t key;  // of a response: the number of its read
+    std::uint64_t data;
     std::uint64_t address; // of a write, read, atomic. Of a response elsewhere: regions_gone
     std::array<std::byte, kInline> payload;
 };
