@@ -87,7 +87,7 @@ ping() { # address device
     done
     join a 20 b 30 $1
     for name in a b; do
-        [ "$(grep -c "the connection with $1:[0-9]* uses the RDMA device $2\$" "$pipes/said.$name")" -eq 1 ] ||
+        [ "$(grep -c "the connection with $1:[0-9]* uses the RDMA device $2/1\$" "$pipes/said.$name")" -eq 1 ] ||
             die "$name says: $(grep 'the connection with' "$pipes/said.$name")"
     done
     expect a ok recv 1 1000
