@@ -341,6 +341,26 @@ Test(verbs_device, fatal_event_of_a_shared_queue__breaks_all_that_take_from_it) 
     cr_assert_eq(state().queues, 0);
 }
 
+Test(verbs_device, fatal_event_of_a_shared_queue__breaks_one_in_its_handshake_behind_that,
+     .timeout = 20) {
+    World world;
+    soft::SharedReceives receives(16);
+    Side one(world.soft);
+    Side two(world.soft);
+    one.endpoint.set_shared(&receives);
+    two.endpoint.set_shared(&receives);
+    world.connected(one);
+    state().answers = false;
+    world.connect(two);
+    world.await([&] { return state().queues == 5; });
+    fake::say(IBV_EVENT_SRQ_ERR, state().last_srq);
+    world.await([&] { return one.ended(); });
+    cr_assert(two.events.empty());
+    fake::answer(state().last_id);
+    world.await([&] { return two.ended(); });
+    assert_ended(two, Event::broken, Reason::resources);
+}
+
 // What the peer asked for was refused: if nobody says more of it that is why.
 Test(verbs_device, refused_access_of_the_peer__breaks_the_connection) {
     World world;

@@ -180,15 +180,13 @@ constexpr Variable kVariables[] = {
     {"KEEPALIVE", FI_PARAM_INT, "seconds after which a silent peer is dead; 0: never. Default: 20"},
     {"RESOLVE_TIMEOUT", FI_PARAM_INT,
      "milliseconds in which an RDMA device's connection manager has to find an address, and as "
-     "many "
-     "for the way there. Default: 2000"},
+     "many for the way there. Default: 2000"},
     {"ACK_TIMEOUT", FI_PARAM_INT,
      "how long an RDMA device waits for an acknowledgement before it sends again: 4.096 us times 2 "
      "to the power of this, 1 to 31; 0: for ever. Default: what the connection manager computes"},
     {"RETRIES", FI_PARAM_INT,
      "how often RDMA devices send again what is not acknowledged, before the connection is broken, "
-     "0 "
-     "to 7; the side that connects says it for both. Default: 7"},
+     "0 to 7; the side that connects says it for both. Default: 7"},
     {"FORK_SAFE", FI_PARAM_BOOL,
      "1: ibv_fork_init(3) is called as the provider is loaded, which kernels before 5.12 need for "
      "programs that call fork(2); 0: it is not. Default: 0"},

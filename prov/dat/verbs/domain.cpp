@@ -102,8 +102,9 @@ int Domain::open(const SocketAddress& address) {
 bool Domain::has(const rdma_cm_id* id) const { return id->verbs == anchor_->verbs; }
 
 Link* Domain::taker_of(const SharedQueue& queue) const {
-    const auto found =
-        std::ranges::find_if(links_, [&](const Link* link) { return link->takes_from(queue); });
+    const auto found = std::ranges::find_if(links_, [&](const Link* link) {
+        return link->takes_from(queue) && !link->has_failed_early();
+    });
     return found == links_.end() ? nullptr : *found;
 }
 

@@ -105,7 +105,7 @@ class Domain final : private soft::Pollable {
     // Links that have a queue pair.
     void add(Link& link) { links_.insert(&link); }
     void remove(Link& link) { links_.erase(&link); }
-    // One of them that takes from that queue; nullptr: none does.
+    // One of them that takes from that queue and has not failed; nullptr: none.
     Link* taker_of(const SharedQueue& queue) const;
 
     // The device has been taken away, or has failed.

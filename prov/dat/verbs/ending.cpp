@@ -166,6 +166,8 @@ static bool is_fatal(int event) {
     return event == IBV_EVENT_QP_FATAL || event == IBV_EVENT_CQ_ERR || event == IBV_EVENT_SRQ_ERR;
 }
 
+bool Link::has_failed_early() const { return said_early_ && is_fatal(*said_early_); }
+
 void Link::device_says(int event) {
     const auto type = static_cast<ibv_event_type>(event);
     if (over_) {
@@ -179,7 +181,7 @@ void Link::device_says(int event) {
     }
     const bool migrates = type == IBV_EVENT_PATH_MIG || type == IBV_EVENT_PATH_MIG_ERR;
     if (!started_ && !migrates) { // the handshake's, which ends by itself
-        said_early_ = said_early_ && is_fatal(*said_early_) ? said_early_ : event;
+        said_early_ = has_failed_early() ? said_early_ : event;
         return;
     }
     switch (type) {

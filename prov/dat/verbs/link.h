@@ -61,6 +61,8 @@ class Link final : public soft::MemoryLink, public CmSink, private soft::Timer {
     // queue that it takes from.
     void device_says(int event);
     bool takes_from(const SharedQueue& queue) const { return shared_.get() == &queue; }
+    // It ends as soon as its handshake has.
+    bool has_failed_early() const;
 
     // Gives the device a receive that was just posted; false: post_receives() has to. `names`:
     // of its segments, nullptr: none. Inlined into a post, as transmit().
