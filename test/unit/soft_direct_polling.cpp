@@ -18,6 +18,7 @@ class Polled final : public dat::soft::Link {
     bool confirms_delivery() const override { return true; }
     bool dat_peer() const override { return true; }
     bool peer_serves_reads() const override { return true; }
+    bool wide_data() const override { return true; }
     void transmit(dat::soft::Request&, std::uint64_t, bool) override {}
     void start() override {}
     void poll() override {

@@ -26,8 +26,8 @@ auto fields(shm::Control& of) {
     return std::tie(a, b, c, d, e, f, g, h, i);
 }
 auto fields(shm::Record& of) {
-    auto& [a, b, c, d, e, f, g, h, i, j] = of;
-    return std::tie(a, b, c, d, e, f, g, h, i, j);
+    auto& [a, b, c, d, e, f, g, h, i] = of;
+    return std::tie(a, b, c, d, e, f, g, h, i);
 }
 auto fields(shm::ReadRequest& of) {
     auto& [a, b, c] = of;
