@@ -6,8 +6,9 @@
 #
 #   run.sh FABTESTS_BIN_DIR [SUITE]
 #
-# SUITE is quick (the default: unit, functional and short), standard, multinode, more,
-# uber-quick, uber-all, check (quick, multinode, more, uber-quick), or all.
+# SUITE is quick (the default: unit, functional and short), standard, multinode, regression,
+# threaded, uber-shipped (2.x), more, uber-quick, uber-all, check (quick, multinode, more,
+# uber-quick), or all.
 #
 # DAT_BUILDDIR          a build folder, whose provider is used; without it FI_PROVIDER_PATH is
 # DAT_FABTESTS_LINKS    "shm tcp" (default), or one of them: what carries the data; rxe or siw:
@@ -55,9 +56,14 @@ provider=${DAT_FABTESTS_PROVIDER:-dat}
 case $suite in
 quick) suites='unit functional short' ;;
 check) suites='unit functional short multinode more uber-quick' ;;
-all) suites='unit functional short standard multinode more uber-quick uber-all' ;;
-unit | functional | short | standard | multinode | more | uber-quick | uber-all) suites=$suite ;;
-*) refuse "no suite is called '$suite': quick, standard, multinode, more, uber-quick, uber-all, check, all" ;;
+all) suites='unit functional short standard multinode regression threaded uber-shipped more uber-quick uber-all' ;;
+unit | functional | short | standard | multinode | regression | threaded | uber-shipped | more | uber-quick | uber-all)
+    suites=$suite
+    ;;
+*)
+    refuse "no suite is called '$suite': quick, standard, multinode, regression, threaded," \
+        "uber-shipped, more, uber-quick, uber-all, check, all"
+    ;;
 esac
 [ -x "$bin/fi_msg_pingpong" ] || refuse "$bin holds no fi_msg_pingpong: is it fabtests' bin folder?"
 for link in $links; do
@@ -218,14 +224,24 @@ run_nodes() {
     judge "${statuses[@]}"
 }
 
-# All combinations of a configuration; `detail` says how many succeeded.
+# Those that name a type of endpoint which the provider does not have find nothing, and count
+# as neither.
+run_shipped() { # program file
+    run_configuration "$1" "$bin/../share/fabtests/test_configs/$2" tcp
+}
+
 run_uber() { # program file
+    run_configuration "$1" "$here/$2" dat
+}
+
+# All combinations of a configuration of that provider; `detail` says how many succeeded.
+run_configuration() { # program path provider
     local server client good
-    sed "s/prov_name: dat/prov_name: $provider/" "$here/$2" >"$scratch/$2"
+    sed "s/prov_name: $3/prov_name: $provider/" "$2" >"$scratch/uber.test"
     start "$scratch/server" "$1" -x
     server=${started[-1]}
     await_server "$server"
-    start "$scratch/client" "$1" -u "$scratch/$2" $address
+    start "$scratch/client" "$1" -u "$scratch/uber.test" $address
     client=${started[-1]}
     collect "$client" $((limit + 6))
     local s c=$status
