@@ -190,8 +190,10 @@ void receive_of(const char* how, bool looks) {
         MUST(each != kForeign);
     }
     kill(heir != 0 ? heir : sender, SIGKILL);
-    // This process has become the parent of orphans.
+    // This process has become the parent of orphans. Who has the sender's number may not have got
+    // so far that it ends with its parent.
     const bool number = std::string_view(how) == "number";
+    MUST(!number || kill(sender, SIGKILL) == 0);
     MUST(heir == 0 || waitpid(heir, nullptr, 0) == heir);
     MUST((heir != 0 && !number) || waitpid(sender, nullptr, 0) == sender);
     close(pipes[0]);
