@@ -100,7 +100,13 @@ inline int accept4(int fd, sockaddr* address, socklen_t* size, int flags) {
     return static_cast<int>(
         answer(enter(SYS_accept4, fd, number_of(address), number_of(size), flags)));
 }
-inline int close(int fd) { return static_cast<int>(answer(enter(SYS_close, fd))); }
+inline int close(int fd) {
+#ifdef __SANITIZE_THREAD__ // which has to know, since the number is used again
+    return ::close(fd);
+#else
+    return static_cast<int>(answer(enter(SYS_close, fd)));
+#endif
+}
 // Of epoll_wait(2) what does not sleep.
 [[gnu::always_inline]] inline int epoll_look(int fd, epoll_event* events, int count) {
     return static_cast<int>(
