@@ -92,11 +92,15 @@ bool refuses_rights(const iwarp::Socket& socket) {
 
 ssize_t receive(const iwarp::Socket& socket, std::span<std::byte> into) {
     if (!refuses_rights(socket)) {
-        // Looking takes no reference away, and says whether there is one.
+        // Looking takes no reference away, and says whether there is one. Where it fails nothing
+        // is known of the message behind: that the peer closed with something unread is told
+        // once, before what it had said.
         iovec bytes{into.data(), into.size()};
         msghdr message = message_of(bytes);
-        if (kernel::recvmsg(socket.fd(), &message, MSG_PEEK | MSG_DONTWAIT) >= 0 &&
-            (message.msg_flags & MSG_CTRUNC) != 0) {
+        if (kernel::recvmsg(socket.fd(), &message, MSG_PEEK | MSG_DONTWAIT) < 0) {
+            return -1;
+        }
+        if ((message.msg_flags & MSG_CTRUNC) != 0) {
             errno = EPROTO;
             return -1;
         }
