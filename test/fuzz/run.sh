@@ -4,7 +4,8 @@
 # The fuzz targets, under ASan and UBSan: builds them in a temporary folder and runs each
 # from its seeds in test/fuzz/corpus. Needs clang with libFuzzer; no configure.
 #
-#   bash test/fuzz/run.sh                       some seconds of each target
+#   bash test/fuzz/run.sh                       some seconds of each target, from one seed, so
+#                                               that what fails is what has changed
 #   bash test/fuzz/run.sh SECONDS [TARGET...]   so long
 #   bash test/fuzz/run.sh --long [TARGET...]    10 million inputs of each target
 #   bash test/fuzz/run.sh --replay TARGET FILE...
@@ -84,11 +85,11 @@ state() { # target
 
 # Runs one target once, as long as the option says. Prints the number of inputs; where there
 # is none something was found, and told on standard error.
-once() { # target libfuzzer-option
+once() { # target libfuzzer-option...
     local target=$1 log=$work/$1.log kept=${TMPDIR:-/tmp}/dat-fuzz-$1 status=0 runs child
     mkdir -p "$keep/$target" || return 1
     # To choose inputs by entropy takes a sixth of the time.
-    "$build/$target" "$2" -max_len="${max_size[$target]}" -timeout=20 -rss_limit_mb=2048 \
+    "$build/$target" "${@:2}" -max_len="${max_size[$target]}" -timeout=20 -rss_limit_mb=2048 \
         -entropic=0 -artifact_prefix="$kept-" -detect_leaks=0 -print_final_stats=1 \
         "$keep/$target" "$fuzz/corpus/$target" >"$log" 2>&1 </dev/null &
     child=$!
@@ -111,10 +112,10 @@ once() { # target libfuzzer-option
     return 1
 }
 
-# Runs one target for so many seconds.
+# Runs one target for so many seconds, each time in the same way, as far as the kernel lets it.
 quick() { # target seconds
     local runs
-    runs=$(once "$1" -max_total_time="$2") || return 1
+    runs=$(once "$1" -seed=1 -max_total_time="$2") || return 1
     printf '%-9s %9d inputs, nothing found\n' "$1" "$runs"
 }
 
