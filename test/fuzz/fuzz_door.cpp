@@ -20,6 +20,7 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <fcntl.h>
 #include <memory>
@@ -266,8 +267,14 @@ dat::soft::Domain& domain() {
 }
 
 shm::Door& door() {
-    // With few descriptors it is closed; there are enough here.
-    shm::Door* const opened = shm::Door::of(domain());
+    // It is closed with few descriptors, of which there are enough here, and while many wait to be
+    // closed by a thread, which takes as long as others have the processors.
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    shm::Door* opened = shm::Door::of(domain());
+    while (!opened && std::chrono::steady_clock::now() < deadline) {
+        sched_yield();
+        opened = shm::Door::of(domain());
+    }
     FUZZ_CHECK(opened);
     return *opened;
 }
