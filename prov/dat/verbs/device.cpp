@@ -10,10 +10,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <dirent.h>
 #include <memory>
 #include <rdma/rdma_cma.h>
+#include <string>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -81,6 +83,10 @@ std::size_t Device::request_data() const { return iwarp ? kIwarpData : kRequestF
 std::size_t Device::reply_data() const { return iwarp ? kIwarpData : kReplyFrame - kTrailer; }
 std::size_t Device::reject_data() const { return iwarp ? kIwarpData : kRejectFrame - kTrailer; }
 
+DeviceName::DeviceName(const char* device, unsigned port) {
+    std::snprintf(chars_.data(), chars_.size(), "%s/%u", device, port);
+}
+
 bool is_device_name(std::string_view name) { return name.find('/') != std::string_view::npos; }
 
 constexpr std::uint32_t kSiwVendor = 0x626d74; // what Linux's siw calls its vendor
@@ -90,7 +96,7 @@ void describe(ibv_context* context, std::uint8_t port, Device& device) {
     ibv_port_attr port_attr{};
     ibv_query_device(context, &attr);
     ibv_query_port(context, port, &port_attr);
-    device.name = std::string(ibv_get_device_name(context->device)) + "/" + std::to_string(port);
+    device.name = DeviceName(ibv_get_device_name(context->device), port);
     device.iwarp = context->device->transport_type == IBV_TRANSPORT_IWARP;
     device.siw = device.iwarp && attr.vendor_id == kSiwVendor;
     device.rxe = !device.iwarp && attr.vendor_id == kRxeVendor;
