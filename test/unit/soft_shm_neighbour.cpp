@@ -16,6 +16,7 @@
 #include <functional>
 #include <poll.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -113,6 +114,7 @@ class Neighbour {
             if (setresgid(user, user, user) != 0 || setresuid(user, user, user) != 0) {
                 _exit(2);
             }
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
             run();
             _exit(0);
         }
@@ -349,6 +351,12 @@ void rings_with_what_lingers(bool looks) {
     cr_assert_eq(pipe(ready), 0);
     Neighbour neighbour(
         [&] {
+            // Not to have the other end of the bell as well.
+            for (int fd = STDERR_FILENO + 1; fd < 256; ++fd) {
+                if (fd != raw.bell.fd() && fd != ready[1]) {
+                    close(fd);
+                }
+            }
             const Lingering slow;
             for (const std::size_t count : {1u, 2u}) {
                 must(pass(raw.bell.fd(), bytes("x"), slow.fd, count));

@@ -2,7 +2,8 @@
 //
 // Two RDMA devices and a connection manager that a test makes up: the functions of libibverbs and
 // librdmacm that prov/dat/verbs calls, in place of theirs. Nothing goes out; a connect is accepted
-// as soon as it is asked for, and what is accepted is there. One thread. May include: verbs headers.
+// as soon as it is asked for, and what is accepted is there. One thread. May include: verbs
+// headers.
 #ifndef TEST_UNIT_VERBS_FAKE_H
 #define TEST_UNIT_VERBS_FAKE_H
 
