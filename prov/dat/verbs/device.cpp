@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <dirent.h>
 #include <memory>
@@ -82,10 +81,6 @@ constexpr std::uint32_t kRxeVendor = 0xffffff; // what Linux's rxe calls its ven
 std::size_t Device::request_data() const { return iwarp ? kIwarpData : kRequestFrame - kTrailer; }
 std::size_t Device::reply_data() const { return iwarp ? kIwarpData : kReplyFrame - kTrailer; }
 std::size_t Device::reject_data() const { return iwarp ? kIwarpData : kRejectFrame - kTrailer; }
-
-DeviceName::DeviceName(const char* device, unsigned port) {
-    std::snprintf(chars_.data(), chars_.size(), "%s/%u", device, port);
-}
 
 bool is_device_name(std::string_view name) { return name.find('/') != std::string_view::npos; }
 

@@ -11,6 +11,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <optional>
 #include <string_view>
 
@@ -30,7 +31,9 @@ inline constexpr std::uint32_t kOwnCompletions = kOwnRequests + 1;
 class DeviceName {
   public:
     DeviceName() = default;
-    DeviceName(const char* device, unsigned port);
+    DeviceName(const char* device, unsigned port) {
+        std::snprintf(chars_.data(), chars_.size(), "%s/%u", device, port);
+    }
     const char* c_str() const { return chars_.data(); }
     operator std::string_view() const { return c_str(); }
 
