@@ -19,7 +19,7 @@ constexpr int kModes = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
 
 dat::verbs::Device roce() {
     dat::verbs::Device device;
-    device.name = "rdma0/1";
+    device.name = {"rdma0", 1};
     device.atomics = device.immediate = true;
     device.segments = device.read_segments = 3;
     device.operations = 500;

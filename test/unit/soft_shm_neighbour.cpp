@@ -16,6 +16,7 @@
 #include <functional>
 #include <poll.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -113,6 +114,7 @@ class Neighbour {
             if (setresgid(user, user, user) != 0 || setresuid(user, user, user) != 0) {
                 _exit(2);
             }
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
             run();
             _exit(0);
         }
@@ -320,6 +322,64 @@ void passes_what_lingers(bool early) {
     cr_assert_eq(host.all(), 0);
 }
 
+// A door of this process that is none of a domain.
+struct FalseDoor {
+    explicit FalseDoor(int step) {
+        for (std::size_t i = 0; i < offer.size(); ++i) {
+            offer[i] = static_cast<std::byte>(getpid() + step * static_cast<int>(i));
+        }
+        socklen_t size = 0;
+        const sockaddr_un address = door_address(offer, size);
+        socket = dat::iwarp::Socket(::socket(AF_UNIX, SOCK_SEQPACKET, 0));
+        cr_assert_eq(::bind(socket.fd(), reinterpret_cast<const sockaddr*>(&address), size), 0);
+        cr_assert_eq(::listen(socket.fd(), 8), 0);
+    }
+    dat::iwarp::Socket let_in() {
+        return dat::iwarp::Socket(::accept(socket.fd(), nullptr, nullptr));
+    }
+
+    shm::Offer offer;
+    dat::iwarp::Socket socket;
+};
+
+// One who has been let in rings with what sleeps as it is closed, where the kernel cannot refuse
+// it. `looks`: before the connection ends.
+void rings_with_what_lingers(bool looks) {
+    old_kernel = true;
+    Raw raw;
+    int ready[2];
+    cr_assert_eq(pipe(ready), 0);
+    Neighbour neighbour(
+        [&] {
+            // Not to have the other end of the bell as well.
+            for (int fd = STDERR_FILENO + 1; fd < 256; ++fd) {
+                if (fd != raw.bell.fd() && fd != ready[1]) {
+                    close(fd);
+                }
+            }
+            const Lingering slow;
+            for (const std::size_t count : {1u, 2u}) {
+                must(pass(raw.bell.fd(), bytes("x"), slow.fd, count));
+            }
+            close(slow.fd); // the last references are those that were passed
+            must(write(ready[1], "x", 1) == 1);
+            for (;;) {
+                pause();
+            }
+        },
+        geteuid());
+    char one = 0;
+    cr_assert_eq(read(ready[0], &one, 1), 1);
+    if (looks) {
+        cr_assert(raw.run([&] { return raw.side.ended(); }));
+        cr_assert_eq(raw.side.events.back().reason, dat::core::Reason::peer_reset);
+        return;
+    }
+    const dat::soft::GateCaller inside(raw.domain.gate());
+    raw.side.endpoint.disconnect(false);
+    cr_assert(raw.side.ended());
+}
+
 } // namespace
 
 Test(soft_shm_neighbour, descriptors_in_any_number__are_not_taken, .timeout = 60) {
@@ -366,6 +426,14 @@ Test(soft_shm_neighbour, a_descriptor_of_one_who_has_gone__is_left_unread, .time
     }
     cr_assert(run_until(domain, [&] { return host.refusals + host.joints == 1; }));
     cr_assert_eq(host.joints, 0);
+}
+
+// What is passed by the bell of a connection holds up neither its progress nor its end.
+Test(soft_shm_neighbour, a_descriptor_that_comes_with_a_ring__ends_the_connection, .timeout = 40) {
+    rings_with_what_lingers(true);
+}
+Test(soft_shm_neighbour, a_descriptor_that_is_left_in_a_bell__holds_up_no_end, .timeout = 40) {
+    rings_with_what_lingers(false);
 }
 
 // Thousands stand at the door and come again: the domain goes on, and who is wanted gets in.
@@ -437,15 +505,7 @@ Test(soft_shm_neighbour, a_door_of_another_user__is_left_unread, .timeout = 60) 
 // A door of the same user that gives something else than the memory: nothing of it stays.
 Test(soft_shm_neighbour, a_door_that_gives_other_descriptors__is_left, .timeout = 60) {
     Domain domain(sharing());
-    shm::Offer offer;
-    for (std::size_t i = 0; i < offer.size(); ++i) {
-        offer[i] = static_cast<std::byte>(getpid() + 11 * static_cast<int>(i));
-    }
-    socklen_t size = 0;
-    const sockaddr_un address = door_address(offer, size);
-    const dat::iwarp::Socket door(::socket(AF_UNIX, SOCK_SEQPACKET, 0));
-    cr_assert_eq(::bind(door.fd(), reinterpret_cast<const sockaddr*>(&address), size), 0);
-    cr_assert_eq(::listen(door.fd(), 8), 0);
+    FalseDoor door(11);
     int memory = -1;
     int error = 0;
     const shm::Segment segment = shm::Segment::create(memory, error);
@@ -470,8 +530,8 @@ Test(soft_shm_neighbour, a_door_that_gives_other_descriptors__is_left, .timeout 
                           {bytes(""), STDERR_FILENO, 253, shm::Answer::refused},
                           {right, memory, 1, shm::Answer::welcome}}) {
         shm::Joint joint;
-        cr_assert(shm::knock(domain, offer, {}, joint));
-        const dat::iwarp::Socket guest(::accept(door.fd(), nullptr, nullptr));
+        cr_assert(shm::knock(domain, door.offer, {}, joint));
+        const dat::iwarp::Socket guest = door.let_in();
         cr_assert(pass(guest.fd(), c.says, c.fd, c.count));
         cr_assert(shm::welcomed(domain, joint) == c.answer, "%zu descriptors", c.count);
         shm::leave(domain, joint);
@@ -522,3 +582,30 @@ Test(soft_shm_neighbour, a_relay_between_two_processes__does_not_join_them, .tim
 // theirs and still told.
 extern "C" const char* __lsan_default_suppressions();
 extern "C" const char* __lsan_default_suppressions() { return "leak:libcriterion"; }
+
+// A door that says more than its welcome, while descriptors are let in for that one: they would
+// be in a socket that counts as one that has none.
+Test(soft_shm_neighbour, a_door_that_gives_more_behind_its_welcome__is_left, .timeout = 60) {
+    if (!shm::refuses_rights(shm::local_socket())) {
+        return; // there no socket counts as that
+    }
+    Domain domain(sharing());
+    FalseDoor door(13);
+    int memory = -1;
+    int error = 0;
+    const shm::Segment segment = shm::Segment::create(memory, error);
+    const dat::iwarp::Socket owned(memory);
+    const shm::Welcome welcome;
+    const std::size_t before = open_descriptors();
+    for (const std::size_t count : {0u, 1u, 253u}) {
+        shm::Joint joint;
+        cr_assert(shm::knock(domain, door.offer, {}, joint));
+        const dat::iwarp::Socket guest = door.let_in();
+        cr_assert(pass(guest.fd(), std::as_bytes(std::span(&welcome, 1)), memory, 1));
+        cr_assert(pass(guest.fd(), bytes("x"), STDERR_FILENO, count));
+        cr_assert(shm::welcomed(domain, joint) == shm::Answer::refused, "%zu descriptors", count);
+        cr_assert_not(shm::refuses_rights(joint.bell), "it is closed as one that has some");
+        shm::leave(domain, joint);
+    }
+    cr_assert(run_until(domain, [&] { return open_descriptors() == before; }));
+}

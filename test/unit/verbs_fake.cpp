@@ -11,6 +11,7 @@
 #include <utility>
 
 #undef ibv_query_port
+#undef ibv_reg_mr
 
 namespace fake {
 namespace {
@@ -36,6 +37,22 @@ int accept_receive(ibv_qp*, ibv_recv_wr*, ibv_recv_wr**) { return 0; }
 int accept_shared(ibv_srq*, ibv_recv_wr*, ibv_recv_wr**) { return 0; }
 int arm(ibv_cq*, int) { return 0; }
 
+template <class Object, class... Arguments> Object* make(Arguments... arguments) {
+    const Inside here;
+    ++state().others;
+    return new Object{arguments...};
+}
+template <class Object> int unmake(Object* object) {
+    --state().others;
+    delete object;
+    return 0;
+}
+
+ibv_mw* make_window(ibv_pd* pd, ibv_mw_type type) {
+    static std::uint32_t last = 0x1000;
+    return make<ibv_mw>(pd->context, pd, last += 0x100, 0U, type);
+}
+
 void fill(ibv_context& context, ibv_device& device) {
     context.device = &device;
     context.ops.poll_cq = poll_cq;
@@ -43,10 +60,13 @@ void fill(ibv_context& context, ibv_device& device) {
     context.ops.post_send = accept_post;
     context.ops.post_recv = accept_receive;
     context.ops.post_srq_recv = accept_shared;
+    context.ops.alloc_mw = make_window;
+    context.ops.dealloc_mw = unmake<ibv_mw>;
     context.async_fd = -1;
 }
 
 void push(rdma_cm_id* id, rdma_cm_event_type type) {
+    const Inside here;
     auto* const event = new rdma_cm_event{};
     event->id = id;
     event->event = type;
@@ -55,6 +75,7 @@ void push(rdma_cm_id* id, rdma_cm_event_type type) {
 }
 
 void say(ibv_async_event event) {
+    const Inside here;
     state().said.push_back(event);
     eventfd_write(state().own->async_fd, 1);
 }
@@ -68,6 +89,7 @@ template <class Object> int drop(Object* object) {
 } // namespace
 
 State::State() : leads_to(&devices[0]) {
+    attr.device_cap_flags = IBV_DEVICE_MEM_WINDOW_TYPE_2B;
     attr.max_sge = 8;
     attr.max_sge_rd = 8;
     attr.max_qp_wr = 4096;
@@ -95,6 +117,11 @@ void say(ibv_event_type type, int port) {
     say({.element = {.port_num = port}, .event_type = type});
 }
 void answer(rdma_cm_id* id) { push(id, RDMA_CM_EVENT_CONNECT_RESPONSE); }
+void ask(rdma_cm_id* listener) {
+    rdma_cm_id* const id = make<rdma_cm_id>(*listener);
+    id->context = nullptr;
+    push(id, RDMA_CM_EVENT_CONNECT_REQUEST);
+}
 
 } // namespace fake
 
@@ -116,7 +143,7 @@ int ibv_query_port(ibv_context*, std::uint8_t, _compat_ibv_port_attr* attr) {
     return 0;
 }
 ibv_context* ibv_open_device(ibv_device* device) {
-    auto* const context = new ibv_context{};
+    auto* const context = fake::make<ibv_context>();
     fake::fill(*context, *device);
     context->async_fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
     return state().own = context;
@@ -124,8 +151,7 @@ ibv_context* ibv_open_device(ibv_device* device) {
 int ibv_close_device(ibv_context* context) {
     close(context->async_fd);
     state().own = nullptr;
-    delete context;
-    return 0;
+    return fake::unmake(context);
 }
 int ibv_get_async_event(ibv_context* context, ibv_async_event* event) {
     if (context != state().own) {
@@ -142,24 +168,30 @@ int ibv_get_async_event(ibv_context* context, ibv_async_event* event) {
     return eventfd_read(context->async_fd, &one);
 }
 void ibv_ack_async_event(ibv_async_event*) { --state().unacknowledged; }
-ibv_pd* ibv_alloc_pd(ibv_context* context) { return new ibv_pd{context, 0}; }
-int ibv_dealloc_pd(ibv_pd* pd) {
-    delete pd;
-    return 0;
+ibv_pd* ibv_alloc_pd(ibv_context* context) { return fake::make<ibv_pd>(context, 0U); }
+int ibv_dealloc_pd(ibv_pd* pd) { return fake::unmake(pd); }
+ibv_mr* ibv_reg_mr(ibv_pd* pd, void* base, std::size_t length, int) {
+    static std::uint32_t last = 0;
+    last += 0x100;
+    return fake::make<ibv_mr>(pd->context, pd, base, length, 0U, last, last);
 }
+ibv_mr* ibv_reg_mr_iova2(ibv_pd* pd, void* base, std::size_t length, std::uint64_t, unsigned) {
+    return ibv_reg_mr(pd, base, length, 0);
+}
+int ibv_dereg_mr(ibv_mr* mr) { return fake::unmake(mr); }
 ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) {
-    return new ibv_comp_channel{context, eventfd(0, EFD_CLOEXEC), 0};
+    return fake::make<ibv_comp_channel>(context, eventfd(0, EFD_CLOEXEC), 0);
 }
 int ibv_destroy_comp_channel(ibv_comp_channel* channel) {
     close(channel->fd);
-    delete channel;
-    return 0;
+    return fake::unmake(channel);
 }
 ibv_cq* ibv_create_cq(ibv_context* context, int cqe, void* of, ibv_comp_channel* channel, int) {
     if (static_cast<std::uint32_t>(cqe) > state().most_queued) {
         errno = ENOMEM;
         return nullptr;
     }
+    const fake::Inside here;
     auto* const cq = new ibv_cq{};
     cq->context = context;
     cq->channel = channel;
@@ -173,6 +205,7 @@ ibv_srq* ibv_create_srq(ibv_pd* pd, ibv_srq_init_attr* attr) {
         errno = ENOMEM;
         return nullptr;
     }
+    const fake::Inside here;
     auto* const srq = new ibv_srq{};
     srq->context = pd->context;
     srq->srq_context = attr->srq_context;
@@ -181,6 +214,7 @@ ibv_srq* ibv_create_srq(ibv_pd* pd, ibv_srq_init_attr* attr) {
 }
 int ibv_destroy_srq(ibv_srq* srq) { return fake::drop(srq); }
 ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* attr) {
+    const fake::Inside here;
     state().asked_inline.push_back(attr->cap.max_inline_data);
     if (attr->cap.max_inline_data > state().most_inline) {
         errno = EINVAL;
@@ -215,7 +249,7 @@ int ibv_query_qp(ibv_qp* qp, ibv_qp_attr* attr, int, ibv_qp_init_attr*) {
 }
 
 rdma_event_channel* rdma_create_event_channel() {
-    auto* const channel = new fake::Channel{};
+    auto* const channel = fake::make<fake::Channel>();
     channel->fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
     return channel;
 }
@@ -225,7 +259,7 @@ void rdma_destroy_event_channel(rdma_event_channel* raw) {
         delete event;
     }
     close(channel->fd);
-    delete channel;
+    fake::unmake(channel);
 }
 int rdma_get_cm_event(rdma_event_channel* raw, rdma_cm_event** event) {
     auto& events = static_cast<fake::Channel*>(raw)->events;
@@ -243,7 +277,7 @@ int rdma_ack_cm_event(rdma_cm_event* event) {
     return 0;
 }
 int rdma_create_id(rdma_event_channel* channel, rdma_cm_id** id, void* context, rdma_port_space) {
-    *id = new rdma_cm_id{};
+    *id = fake::make<rdma_cm_id>();
     (*id)->channel = channel;
     (*id)->context = context;
     state().last_id = *id;
@@ -261,8 +295,7 @@ int rdma_destroy_id(rdma_cm_id* id) {
         eventfd_t one = 0;
         eventfd_read(id->channel->fd, &one);
     }
-    delete id;
-    return 0;
+    return fake::unmake(id);
 }
 int rdma_bind_addr(rdma_cm_id* id, sockaddr*) {
     id->verbs = &state().shared[0];
@@ -289,6 +322,18 @@ int rdma_connect(rdma_cm_id* id, rdma_conn_param* param) {
     return 0;
 }
 int rdma_establish(rdma_cm_id*) { return 0; }
+int rdma_listen(rdma_cm_id*, int) { return 0; }
+std::uint16_t rdma_get_src_port(rdma_cm_id*) { return 0; }
+int rdma_migrate_id(rdma_cm_id* id, rdma_event_channel* to) {
+    id->channel = to;
+    return 0;
+}
+int rdma_accept(rdma_cm_id* id, rdma_conn_param* param) {
+    state().param = *param;
+    fake::push(id, RDMA_CM_EVENT_ESTABLISHED);
+    return 0;
+}
+int rdma_reject(rdma_cm_id*, const void*, std::uint8_t) { return 0; }
 int rdma_disconnect(rdma_cm_id* id) {
     fake::push(id, RDMA_CM_EVENT_TIMEWAIT_EXIT);
     return 0;

@@ -2,7 +2,8 @@
 //
 // Two RDMA devices and a connection manager that a test makes up: the functions of libibverbs and
 // librdmacm that prov/dat/verbs calls, in place of theirs. Nothing goes out; a connect is accepted
-// as soon as it is asked for. One thread. May include: verbs headers.
+// as soon as it is asked for, and what is accepted is there. One thread. May include: verbs
+// headers.
 #ifndef TEST_UNIT_VERBS_FAKE_H
 #define TEST_UNIT_VERBS_FAKE_H
 
@@ -14,6 +15,13 @@
 #include <vector>
 
 namespace fake {
+
+// What is in here is none of the provider's.
+inline int inside = 0;
+struct Inside {
+    Inside() { ++inside; }
+    ~Inside() { --inside; }
+};
 
 struct State {
     State();
@@ -32,6 +40,7 @@ struct State {
     int unacknowledged = 0;
     int read_of_shared = 0; // events that were asked for where all users of librdmacm read theirs
     int queues = 0;         // of all kinds, that there are
+    int others = 0;         // everything else that a call makes and another one destroys
     ibv_qp* last_qp = nullptr;
     ibv_srq* last_srq = nullptr;
     std::vector<ibv_wc> completed;
@@ -56,6 +65,8 @@ void say(ibv_event_type type, ibv_srq* srq);
 void say(ibv_event_type type, int port);
 // The answer of a peer, where `answers` is not set.
 void answer(rdma_cm_id* id);
+// A peer asks for a connection at the listener of that id.
+void ask(rdma_cm_id* listener);
 
 } // namespace fake
 

@@ -316,10 +316,11 @@ int Search::run(const char* node, const char* service, Info& result) {
         devices |= device.has_value();
         if (device) {
             const Offering offering = offering_of(*device);
-            if (fits(offering, why) && names_fit(*route.local, device->name)) {
-                add(offer(route, device->name, offering));
+            const std::string name = device->name.c_str();
+            if (fits(offering, why) && names_fit(*route.local, name)) {
+                add(offer(route, name, offering));
             }
-            named |= names_fit(*route.local, device->name);
+            named |= names_fit(*route.local, name);
         }
         if (names_fit(*route.local, route.local->interface)) {
             named = true;

@@ -3,6 +3,7 @@
 // See mr.h. May include: ofi, libfabric.
 #include "ofi/mr.h"
 
+#include "base/attempt.h"
 #include "base/log.h"
 #include "ofi/cntr.h"
 #include "ofi/domain.h"
@@ -138,10 +139,14 @@ int MemoryRegion::publish(const soft::Region& region, const verbs::Domain::Acces
     }
     key = verbs::Domain::key_of(device_region_);
     mem_desc = domain_.device()->memory().name_of(device_region_);
-    if (!domain_.soft().regions().add(static_cast<std::uint32_t>(key), region)) { // for windows
+    bool added = false; // for windows
+    const bool memory = base::attempt(
+        [&] { added = domain_.soft().regions().add(static_cast<std::uint32_t>(key), region); });
+    if (!added) {
         domain_.device()->deregister(std::exchange(device_region_, nullptr));
-        DAT_WARN(mr, "fi_mr_reg*(): the device gave a key that is in use");
-        return -ENOKEY;
+        DAT_WARN(mr, "fi_mr_reg*(): %s",
+                 memory ? "the device gave a key that is in use" : "out of memory");
+        return memory ? -ENOKEY : -ENOMEM;
     }
     table_key_ = static_cast<std::uint32_t>(key);
     return 0;

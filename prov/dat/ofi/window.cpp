@@ -3,6 +3,7 @@
 // See window.h; and the request of an endpoint that binds one. May include: ofi, libfabric.
 #include "ofi/window.h"
 
+#include "base/attempt.h"
 #include "base/log.h"
 #include "ofi/domain.h"
 #include "ofi/errors.h"
@@ -187,7 +188,14 @@ int Endpoint::bind_window(const fi_dat_bind& bind, std::uint64_t& key) {
     if (const int rc = device_key(domain_, region, source, bind, prepared)) {
         return rc;
     }
-    prepared = table.prepare(window->window, region, source, prepared);
+    const std::uint32_t of_device = prepared;
+    if (!base::attempt(
+            [&] { prepared = table.prepare(window->window, region, source, of_device); })) {
+        if (of_device != 0) {
+            domain_.device()->windows().window_gone(of_device);
+        }
+        return refuse(-FI_ENOMEM, "out of memory");
+    }
     const core::PostVerdict verdict = Unlinked::post(
         soft_, (bind.flags & FI_MORE) != 0, [&](soft::Request& request, std::uint64_t) {
             fill(request, bind, prepared, tx_reported(bind.flags));

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // An event channel of rdma_cm with owners: a request may outlive the listener that it
-// came by. And the addresses of its ids. May include: soft/iwarp/socket.h, verbs headers.
+// came by. And the addresses of its ids. May include: soft, verbs headers.
 #ifndef DAT_VERBS_CHANNEL_H
 #define DAT_VERBS_CHANNEL_H
 
 #include "soft/iwarp/socket.h"
+#include "soft/kernel.h"
 
 #include <netinet/in.h>
 #include <rdma/rdma_cma.h>
@@ -14,10 +15,15 @@ namespace dat::verbs {
 
 class Channel {
   public:
-    explicit Channel(rdma_event_channel* channel) : channel_(channel) {}
-    ~Channel() { rdma_destroy_event_channel(channel_); }
+    Channel() : channel_(kernel::uncancelled(rdma_create_event_channel)) {}
+    ~Channel() {
+        if (channel_) {
+            kernel::uncancelled(rdma_destroy_event_channel, channel_);
+        }
+    }
     Channel(const Channel&) = delete;
     Channel& operator=(const Channel&) = delete;
+    // nullptr: it could not be made, and errno says why.
     rdma_event_channel* get() const { return channel_; }
 
   private:

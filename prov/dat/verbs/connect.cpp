@@ -41,7 +41,8 @@ class Handshake final : public soft::Handshake,
     Handshake(Domain& domain, soft::Endpoint& endpoint, rdma_cm_id* id, bool passive,
               std::span<const std::byte> data)
         : domain_(domain), endpoint_(endpoint), attempt_(endpoint.attempt()), id_(id),
-          passive_(passive), data_(data.begin(), data.end()) {
+          passive_(passive), data_size_(std::min(data.size(), data_.size())) {
+        std::copy_n(data.begin(), data_size_, data_.begin());
         id->context = static_cast<CmSink*>(this);
     }
     ~Handshake() override { abandon(); }
@@ -113,7 +114,8 @@ class Handshake final : public soft::Handshake,
     rdma_cm_id* id_;
     const bool passive_;
     bool over_ = false;
-    std::vector<std::byte> data_;
+    std::array<std::byte, UINT8_MAX> data_; // private data, padded once it is sent
+    std::size_t data_size_;
     std::unique_ptr<Link> link_;
     std::optional<ConnectCall> call_;
     Stimulus later_{};
@@ -126,7 +128,10 @@ int Handshake::open_link() {
         DAT_WARN(ep_ctrl, "a connection fails as it begins: out of memory");
         return -ENOMEM;
     }
-    const int rc = link->open();
+    int rc = -ENOMEM;
+    if (!base::attempt([&] { rc = link->open(); })) {
+        log_failure("a connection", ENOMEM);
+    }
     link_ = std::move(link); // its id, from here on
     if (rc == 0) {
         // Each receive that is posted is told of; those that are shared go another way.
@@ -138,13 +143,13 @@ int Handshake::open_link() {
 
 rdma_conn_param Handshake::parameters(std::size_t frame) {
     if (!domain_.device().iwarp) {
-        std::vector<std::byte> padded(frame);
-        pad(data_, padded);
-        data_ = std::move(padded);
+        const auto plain = data_;
+        pad(std::span(plain).first(data_size_), std::span(data_).first(frame));
+        data_size_ = frame;
     }
     rdma_conn_param param{};
     param.private_data = data_.data();
-    param.private_data_len = static_cast<std::uint8_t>(data_.size());
+    param.private_data_len = static_cast<std::uint8_t>(data_size_);
     param.responder_resources = link_->reads_in();
     param.initiator_depth = link_->reads_out();
     param.retry_count = domain_.soft().settings().retries;

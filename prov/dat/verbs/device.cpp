@@ -14,6 +14,7 @@
 #include <dirent.h>
 #include <memory>
 #include <rdma/rdma_cma.h>
+#include <string>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -90,7 +91,7 @@ void describe(ibv_context* context, std::uint8_t port, Device& device) {
     ibv_port_attr port_attr{};
     ibv_query_device(context, &attr);
     ibv_query_port(context, port, &port_attr);
-    device.name = std::string(ibv_get_device_name(context->device)) + "/" + std::to_string(port);
+    device.name = DeviceName(ibv_get_device_name(context->device), port);
     device.iwarp = context->device->transport_type == IBV_TRANSPORT_IWARP;
     device.siw = device.iwarp && attr.vendor_id == kSiwVendor;
     device.rxe = !device.iwarp && attr.vendor_id == kRxeVendor;

@@ -8,10 +8,11 @@
 #include "soft/iwarp/socket.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <optional>
-#include <string>
 #include <string_view>
 
 struct ibv_context;
@@ -26,9 +27,23 @@ using iwarp::SocketAddress;
 inline constexpr std::uint32_t kOwnRequests = 2;
 inline constexpr std::uint32_t kOwnCompletions = kOwnRequests + 1;
 
+// "mlx5_0/1": of a device, and its port; no interface is called so. Takes no memory.
+class DeviceName {
+  public:
+    DeviceName() = default;
+    DeviceName(const char* device, unsigned port) {
+        std::snprintf(chars_.data(), chars_.size(), "%s/%u", device, port);
+    }
+    const char* c_str() const { return chars_.data(); }
+    operator std::string_view() const { return c_str(); }
+
+  private:
+    std::array<char, 72> chars_{}; // IBV_SYSFS_NAME_MAX, and a port of one byte
+};
+
 // A port of a device, and what the device says that it can.
 struct Device {
-    std::string name; // "mlx5_0/1": of the device, and its port; no interface is called so
+    DeviceName name;
     bool iwarp = false;
     bool siw = false;         // Linux's: tells a reject as ECONNRESET, and takes no fence on a read
     bool rxe = false;         // Linux's: a post is a write(2)

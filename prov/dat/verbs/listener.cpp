@@ -76,12 +76,12 @@ int Listener::bind(const SocketAddress& address) {
     const std::lock_guard lock(mutex_);
     std::shared_ptr<Channel> channel = channel_;
     if (!channel) {
-        rdma_event_channel* const raw = kernel::uncancelled(rdma_create_event_channel);
-        if (!raw) {
+        channel = std::make_shared<Channel>();
+        if (!channel->get()) {
             return -errno;
         }
-        channel = std::make_shared<Channel>(raw);
-        fcntl(raw->fd, F_SETFL, fcntl(raw->fd, F_GETFL) | O_NONBLOCK);
+        const int fd = channel->get()->fd;
+        fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
     }
     rdma_cm_id* id = nullptr;
     if (kernel::uncancelled(rdma_create_id, channel->get(), &id, nullptr, RDMA_PS_TCP) != 0) {

@@ -3,6 +3,7 @@
 // See loans.h. May include: verbs, soft, system headers.
 #include "verbs/loans.h"
 
+#include "base/attempt.h"
 #include "soft/kernel.h"
 
 #include <cerrno>
@@ -17,13 +18,21 @@ bool Loans::lend(ibv_pd* pd, const soft::Iov& what, const void* name, int access
         key = known->lkey;
         return true;
     }
+    std::vector<ibv_mr*>* lent = nullptr;
+    if (!base::attempt([&] {
+            lent = &regions_[wr_id];
+            lent->reserve(soft::kMaxIov);
+        })) {
+        log_failure("memory of an operation", ENOMEM);
+        return false;
+    }
     const kernel::NoCancel within;
     ibv_mr* const mr = ibv_reg_mr(pd, what.base, what.length, static_cast<unsigned>(access));
     if (!mr) {
         log_failure("memory of an operation: ibv_reg_mr()", errno);
         return false;
     }
-    regions_[wr_id].push_back(mr);
+    lent->push_back(mr);
     key = mr->lkey;
     return true;
 }

@@ -3,8 +3,10 @@
 // See memory.h. May include: verbs, system headers.
 #include "verbs/memory.h"
 
+#include "base/attempt.h"
 #include "soft/kernel.h"
 
+#include <cerrno>
 #include <infiniband/verbs.h>
 
 namespace dat::verbs {
@@ -12,9 +14,13 @@ namespace dat::verbs {
 ibv_mr* Memory::add(ibv_pd* pd, void* base, std::size_t length, int access) {
     const kernel::NoCancel within;
     ibv_mr* const mr = ibv_reg_mr(pd, base, length, static_cast<unsigned>(access));
-    if (mr) {
-        const auto start = reinterpret_cast<std::uintptr_t>(base);
-        regions_.emplace(start, Entry{mr, pd, start, length, access, mr->lkey});
+    const auto start = reinterpret_cast<std::uintptr_t>(base);
+    if (mr && !base::attempt([&] {
+            regions_.emplace(start, Entry{mr, pd, start, length, access, mr->lkey});
+        })) {
+        ibv_dereg_mr(mr);
+        errno = ENOMEM;
+        return nullptr;
     }
     return mr;
 }

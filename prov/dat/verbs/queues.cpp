@@ -203,7 +203,10 @@ bool Queues::become_ready(Domain& domain, rdma_cm_id* id, const rdma_conn_param*
     return move_to(qp_, attr, mask);
 }
 
-int prepare(Domain& domain, soft::Endpoint& endpoint, bool fewer_do) {
+namespace {
+
+// Throws std::bad_alloc.
+int prepare_or_throw(Domain& domain, soft::Endpoint& endpoint, bool fewer_do) {
     ibv_pd* const pd = domain.pd(endpoint.zone());
     if (endpoint.shared() || !pd) { // made for the queue that is there while connections are
         return 0;
@@ -225,6 +228,16 @@ int prepare(Domain& domain, soft::Endpoint& endpoint, bool fewer_do) {
     }
     endpoint.prepared() = fits ? std::move(made) : nullptr;
     return error == ENOMEM || !fits ? -ENOMEM : 0;
+}
+
+} // namespace
+
+int prepare(Domain& domain, soft::Endpoint& endpoint, bool fewer_do) {
+    int rc = -ENOMEM;
+    if (!base::attempt([&] { rc = prepare_or_throw(domain, endpoint, fewer_do); })) {
+        log_failure("an endpoint", ENOMEM);
+    }
+    return rc;
 }
 
 } // namespace dat::verbs

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <functional>
 #include <infiniband/verbs.h>
 
 namespace dat::verbs {
@@ -80,16 +81,17 @@ SharedQueue::~SharedQueue() {
     srq_->srq_context = nullptr;
     srq_.reset();
     receives_.set_device(nullptr);
-    std::vector<const Slot*> left;
-    for (const Slot& slot : slots_) {
-        if (slot.order != kFree) {
-            left.push_back(&slot);
+    // The list of those that are free has room for all, and is of no other use any more.
+    std::vector<std::uint32_t>& left = free_;
+    left.clear();
+    for (std::uint32_t number = 0; number < size(); ++number) {
+        if (slots_[number].order != kFree) {
+            left.push_back(number);
         }
     }
-    std::sort(left.begin(), left.end(),
-              [](const Slot* a, const Slot* b) { return a->order > b->order; });
-    for (const Slot* slot : left) {
-        receives_.give_back(slot->receive);
+    std::ranges::sort(left, std::greater(), [&](std::uint32_t n) { return slots_[n].order; });
+    for (const std::uint32_t number : left) {
+        receives_.give_back(slots_[number].receive);
     }
 }
 

@@ -3,11 +3,11 @@
 // See windows.h. May include: verbs, soft, system headers.
 #include "verbs/windows.h"
 
+#include "base/attempt.h"
 #include "soft/kernel.h"
 
 #include <cerrno>
 #include <infiniband/verbs.h>
-#include <vector>
 
 namespace dat::verbs {
 
@@ -17,9 +17,13 @@ std::uint32_t Windows::make(ibv_pd* pd, ibv_mr* region) {
         return 0;
     }
     const std::uint32_t key = ibv_inc_rkey(window->rkey);
-    if (!entries_.emplace(key, Entry{window, region}).second) {
+    bool added = false;
+    const bool memory = base::attempt([&] {
+        added = entries_.emplace(key, Entry{window, region}).second;
+    });
+    if (!added) {
         kernel::uncancelled(ibv_dealloc_mw, window);
-        errno = EAGAIN;
+        errno = memory ? EAGAIN : ENOMEM;
         return 0;
     }
     return key;
@@ -81,15 +85,13 @@ void Windows::window_gone(std::uint32_t key) {
 }
 
 void Windows::link_ends(const void* link, soft::MrTable& table) {
-    std::vector<std::uint32_t> keys;
-    for (const auto& [key, entry] : entries_) {
-        if (entry.link == link) {
-            keys.push_back(key);
+    for (auto at = entries_.begin(); at != entries_.end();) {
+        const auto each = at++;
+        if (each->second.link == link) {
+            const std::uint32_t key = each->first;
+            destroy(each);
+            table.spoil(key); // which finds nothing of it here any more
         }
-    }
-    for (const std::uint32_t key : keys) {
-        destroy(entries_.find(key));
-        table.spoil(key);
     }
 }
 

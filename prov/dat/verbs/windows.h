@@ -26,7 +26,7 @@ class Windows final : public soft::WindowKeeper {
     Windows& operator=(const Windows&) = delete;
 
     // The key that a window onto memory of `region` will have, once a request has bound
-    // it. 0: errno. Throws std::bad_alloc.
+    // it. 0: errno.
     std::uint32_t make(ibv_pd* pd, ibv_mr* region);
     // The work request that binds the window as the table describes it, by the connection
     // of `link`; completed() has to follow, or link_ends(). False: the key is dead.

@@ -495,7 +495,6 @@ Answer welcomed(soft::Domain& domain, Joint& joint) {
         return Answer::none_yet;
     }
     int error = n < 0 ? -errno : -EPROTO;
-    accept_rights(joint.bell, false);
     const auto welcome = parse<Welcome>({room.data(), n > 0 ? static_cast<std::size_t>(n) : 0});
     if (welcome && memory) {
         joint.segment = Segment::adopt(memory.fd(), error);
@@ -507,6 +506,14 @@ Answer welcomed(soft::Domain& domain, Joint& joint) {
         return Answer::refused;
     }
     know(joint.parameters, joint.why, welcome->self, joint.bell, joint.segment);
+    // Nothing comes behind the welcome before the answer to it; what did may have brought
+    // descriptors, and would wait in a socket that counts as one that has none.
+    accept_rights(joint.bell, false);
+    if (refuses_rights(joint.bell) && !is_silent(joint.bell)) {
+        accept_rights(joint.bell, true);
+        explain(joint.why, "its peer says more than its welcome at the local socket");
+        return Answer::refused;
+    }
     if (say(joint.bell, Joined{})) {
         return Answer::welcome;
     }
@@ -519,6 +526,29 @@ void leave(soft::Domain& domain, Joint& joint) {
         return;
     }
     let_go(std::move(joint.bell), Door::at(domain).reaper());
+}
+
+namespace {
+
+// Once it has ended for both sides nobody puts more into it. The kernel tells how many descriptors
+// are in it since Linux 5.8.
+bool may_hold_rights(const iwarp::Socket& socket) {
+    if (refuses_rights(socket)) {
+        return false;
+    }
+    shutdown(socket.fd(), SHUT_RDWR);
+    std::array<char, 40> file;
+    std::snprintf(file.data(), file.size(), "/proc/thread-self/fdinfo/%d", socket.fd());
+    return number_in(file.data(), "scm_fds:") != 0;
+}
+
+} // namespace
+
+void hang_up(soft::Domain& domain, iwarp::Socket bell) {
+    if (bell && may_hold_rights(bell) &&
+        !base::attempt([&] { Door::at(domain).reaper().take(std::move(bell)); })) {
+        DAT_WARN(ep_ctrl, "the end of a connection may take long: out of memory");
+    }
 }
 
 } // namespace dat::shm

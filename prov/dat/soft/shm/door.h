@@ -127,6 +127,9 @@ Answer welcomed(soft::Domain& domain, Joint& joint);
 // Goes, whatever has been said.
 void leave(soft::Domain& domain, Joint& joint);
 
+// Closes the bell of a link, or has it closed.
+void hang_up(soft::Domain& domain, iwarp::Socket bell);
+
 } // namespace dat::shm
 
 #endif

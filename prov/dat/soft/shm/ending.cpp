@@ -5,6 +5,7 @@
 // soft/iwarp/faults.h.
 #include "base/log.h"
 #include "soft/iwarp/faults.h"
+#include "soft/shm/door.h"
 #include "soft/shm/linger.h"
 #include "soft/shm/link.h"
 
@@ -183,7 +184,10 @@ void Link::part(soft::Parting how) {
     }
     say_end(End::closed, 0);
     side_.mine->revoked.store(kVoid, std::memory_order_seq_cst);
-    bell_.close();
+    if (bell_lost_) { // what that number stands for now is not known
+        return bell_.close();
+    }
+    hang_up(domain_, std::move(bell_));
 }
 
 // What was put off goes out first, as far as the ring takes it; what is owed behind it, or would

@@ -7,9 +7,9 @@
 #include "base/log.h"
 #include "soft/barrier.h"
 #include "soft/kernel.h"
+#include "soft/shm/door.h"
+#include "soft/shm/local_socket.h"
 
-#include <array>
-#include <cerrno>
 #include <cstring>
 #include <memory>
 #include <sys/epoll.h>
@@ -19,8 +19,9 @@
 namespace dat::shm {
 
 Linger::Linger(soft::Domain& domain, Shared shared, Remainder rest)
-    : domain_(domain), shared_(std::move(shared)), rest_(std::move(rest)),
-      deadline_(soft::Clock::now() + kLongest), looked_at_(rest_.taken.number) {}
+    : domain_(domain), shared_(std::move(shared)), bell_refuses_(refuses_rights(shared_.bell)),
+      rest_(std::move(rest)), deadline_(soft::Clock::now() + kLongest),
+      looked_at_(rest_.taken.number) {}
 
 Linger::~Linger() {
     domain_.reactor().disarm(*this);
@@ -31,6 +32,7 @@ Linger::~Linger() {
         give_up();
     }
     shared_.side.mine->revoked.fetch_or(kVoid, std::memory_order_seq_cst);
+    hang_up(domain_, std::move(shared_.bell));
 }
 
 void Linger::begin(soft::Domain& domain, Shared shared, Remainder rest) {
@@ -40,7 +42,7 @@ void Linger::begin(soft::Domain& domain, Shared shared, Remainder rest) {
         })) {
         DAT_WARN(ep_ctrl, "a connection is cut: out of memory to end it in order");
         shared.side.mine->revoked.fetch_or(kVoid, std::memory_order_seq_cst);
-        return;
+        return hang_up(domain, std::move(shared.bell));
     }
     if (linger->rest_.too_much || linger->work() ||
         domain.reactor().add(linger->shared_.bell.fd(), EPOLLIN, *linger) != 0) {
@@ -189,12 +191,7 @@ void Linger::end() {
 }
 
 void Linger::ready(std::uint32_t) {
-    std::array<char, 64> rings;
-    ssize_t n = 1;
-    for (int i = 0; i < 4 && n > 0; ++i) {
-        n = kernel::recv(shared_.bell.fd(), rings.data(), rings.size(), MSG_DONTWAIT);
-    }
-    done_ = done_ || n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR); // the peer has gone
+    done_ = !take_rings(shared_.bell, bell_refuses_) || done_; // the peer has gone
     if (done_ || work()) {
         domain_.reactor().disarm(*this);
         domain_.dismiss(*this);

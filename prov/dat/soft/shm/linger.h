@@ -60,6 +60,7 @@ class Linger final : public soft::Lingerer, private soft::Pollable, private soft
 
     soft::Domain& domain_;
     Shared shared_;
+    const bool bell_refuses_; // descriptors
     Remainder rest_;
     const soft::Clock::time_point deadline_;
     std::size_t next_ = 0; // of the pieces

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "soft/barrier.h"
 #include "soft/kernel.h"
+#include "soft/shm/local_socket.h"
 
 #include <cerrno>
 #include <cstring>
@@ -24,8 +25,8 @@ Link::Link(soft::Endpoint& endpoint, iwarp::Socket bell, Segment segment,
            const LinkParameters& parameters, const iwarp::SocketAddress& name)
     : soft::MemoryLink(kKind), endpoint_(endpoint), domain_(endpoint.domain()),
       segment_(std::move(segment)), side_(segment_.side(parameters.initiator)),
-      fences_(parameters.fences), bell_(std::move(bell)), name_(name),
-      sender_(endpoint, side_, parameters),
+      fences_(parameters.fences), bell_(std::move(bell)), bell_refuses_(refuses_rights(bell_)),
+      name_(name), sender_(endpoint, side_, parameters),
       receiver_(endpoint, sender_, side_, parameters, bell_.fd()) {
     domain_.expect_memory_link();
     side_.mine->pulls.store(parameters.pulls ? 1 : 0, std::memory_order_release);
@@ -62,12 +63,7 @@ void Link::ring() {
 
 void Link::ready(std::uint32_t) {
     // One for each time that it was asleep; a peer that rings for ever is left ringing.
-    std::array<char, 64> rings;
-    ssize_t n = 1;
-    for (int i = 0; i < 4 && n > 0; ++i) {
-        n = kernel::recv(bell_.fd(), rings.data(), rings.size(), MSG_DONTWAIT);
-    }
-    const bool gone = n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+    const bool gone = !take_rings(bell_, bell_refuses_);
     if (gone) {
         domain_.reactor().remove(bell_.fd(), *this);
         watched_ = false;

@@ -107,6 +107,7 @@ class Link final : public soft::MemoryLink, private soft::Pollable {
     const Side side_;
     const bool fences_;
     iwarp::Socket bell_;
+    const bool bell_refuses_; // descriptors
     const iwarp::SocketAddress name_;
     Sender sender_;
     Receiver receiver_;

@@ -54,6 +54,29 @@ std::size_t take_rights(msghdr& message, std::span<iwarp::Socket> into) {
     return count;
 }
 
+// Looking takes no reference away, and says whether there is one. Where it fails nothing is known
+// of the message behind: that the peer closed with something unread is told once, before what it
+// had said. False: errno, EPROTO where descriptors have come with it.
+bool may_be_read(const iwarp::Socket& socket, std::span<std::byte> room) {
+    iovec bytes{room.data(), room.size()};
+    msghdr message = message_of(bytes);
+    if (kernel::recvmsg(socket.fd(), &message, MSG_PEEK | MSG_DONTWAIT) < 0) {
+        return false;
+    }
+    if ((message.msg_flags & MSG_CTRUNC) != 0) {
+        errno = EPROTO;
+        return false;
+    }
+    return true;
+}
+
+ssize_t receive(const iwarp::Socket& socket, std::span<std::byte> into, bool refuses) {
+    if (!refuses && !may_be_read(socket, into)) {
+        return -1;
+    }
+    return kernel::recv(socket.fd(), into.data(), into.size(), MSG_DONTWAIT);
+}
+
 } // namespace
 
 bool credentials_of(const iwarp::Socket& socket, Credentials& who) {
@@ -91,21 +114,16 @@ bool refuses_rights(const iwarp::Socket& socket) {
 }
 
 ssize_t receive(const iwarp::Socket& socket, std::span<std::byte> into) {
-    if (!refuses_rights(socket)) {
-        // Looking takes no reference away, and says whether there is one. Where it fails nothing
-        // is known of the message behind: that the peer closed with something unread is told
-        // once, before what it had said.
-        iovec bytes{into.data(), into.size()};
-        msghdr message = message_of(bytes);
-        if (kernel::recvmsg(socket.fd(), &message, MSG_PEEK | MSG_DONTWAIT) < 0) {
-            return -1;
-        }
-        if ((message.msg_flags & MSG_CTRUNC) != 0) {
-            errno = EPROTO;
-            return -1;
-        }
+    return receive(socket, into, refuses_rights(socket));
+}
+
+bool take_rings(const iwarp::Socket& bell, bool refuses) {
+    std::array<std::byte, 64> rings;
+    ssize_t n = 1;
+    for (int i = 0; i < 4 && n > 0; ++i) {
+        n = receive(bell, rings, refuses);
     }
-    return kernel::recv(socket.fd(), into.data(), into.size(), MSG_DONTWAIT);
+    return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
 ssize_t receive_with(const iwarp::Socket& socket, std::span<std::byte> into, iwarp::Socket& fd,
@@ -151,6 +169,11 @@ bool send_with(const iwarp::Socket& socket, std::span<const std::byte> bytes, in
     }
     return kernel::sendmsg(socket.fd(), &message, MSG_NOSIGNAL | MSG_DONTWAIT) ==
            static_cast<ssize_t>(bytes.size());
+}
+
+bool is_silent(const iwarp::Socket& socket) {
+    std::byte one{};
+    return !may_be_read(socket, {&one, 1}) && errno == EAGAIN;
 }
 
 void let_go(iwarp::Socket socket, Reaper& reaper) {

@@ -42,6 +42,10 @@ bool refuses_rights(const iwarp::Socket& socket);
 // stay where they are; 0: the end.
 ssize_t receive(const iwarp::Socket& socket, std::span<std::byte> into);
 
+// What the bell of a link has been rung, some of it. False: the other end has gone, or passes
+// descriptors. `refuses`: refuses_rights(), of the time when the link began.
+bool take_rings(const iwarp::Socket& bell, bool refuses);
+
 // One message, and the one descriptor that has to come with it; as above, EPROTO where
 // that is another number. All others are closed.
 ssize_t receive_with(const iwarp::Socket& socket, std::span<std::byte> into, iwarp::Socket& fd,
@@ -49,6 +53,9 @@ ssize_t receive_with(const iwarp::Socket& socket, std::span<std::byte> into, iwa
 
 // Sends it whole, with that descriptor, or without one for -1. False: errno says why.
 bool send_with(const iwarp::Socket& socket, std::span<const std::byte> message, int fd);
+
+// Nothing has been said by the other end, and it has not gone.
+bool is_silent(const iwarp::Socket& socket);
 
 // Closes it, or has it closed.
 void let_go(iwarp::Socket socket, Reaper& reaper);
