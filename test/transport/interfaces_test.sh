@@ -83,7 +83,7 @@ offers 'plain0 docker0' FI_DAT_IFACE=10.0.0.0/8,172.16.0.0/12
 offers 'plain0' 'FI_DAT_IFACE=10.0.0.0/8,172.16.0.0/12,^docker?'
 offers 'eth9' FI_DAT_IFACE=2001:db8::/32
 offers 'eth9 eth9' FI_DAT_IFACE=eth9,wlan0
-warns 'FI_DAT_IFACE="eth9,wlan0": no interface .* fits wlan0'
+warns 'FI_DAT_IFACE="eth9,wlan0": no interface .* fits wlan0; there are: eth9 plain0 docker0 lo$'
 offers 'eth9 eth9' FI_DAT_IFACE=eth9,10.0.0.0/33
 warns '10.0.0.0/33 fits nothing'
 # Without the route it is a virtual interface as others are, and the kernel's order counts.
