@@ -135,7 +135,8 @@ void Search::from_every_interface(const SocketAddress& destination, std::uint16_
     if (const std::string unmatched = filter.unmatched(locals_); !unmatched.empty()) {
         std::string there;
         for (const LocalAddress& local : locals_) {
-            if ((there + ' ').find(' ' + local.interface + ' ') == std::string::npos) {
+            if (!local.link_local &&
+                (there + ' ').find(' ' + local.interface + ' ') == std::string::npos) {
                 there += ' ' + local.interface;
             }
         }
