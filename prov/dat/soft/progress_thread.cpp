@@ -100,7 +100,7 @@ bool ProgressThread::is_back() {
             return true;
         }
     }
-    return domain_.is_slept_on();
+    return domain_.is_slept_on() || domain_.gate_.is_occupied(); // by a poll that takes longer
 }
 
 void ProgressThread::run() {
