@@ -585,8 +585,7 @@ typedef struct dat_provider_info {
  * What <dat2/dat.h> says of all calls, and of each, holds for those of 1.2 too:
  * blocking, threads, ownership, errors, clauses. Below is what 1.2 has otherwise. All
  * lengths in segments, attributes and events have 64 bits, of which messages and RDMA
- * use 32: more is DAT_INVALID_PARAMETER. Return codes have the values of dat_error.h,
- * and all but DAT_SUCCESS the class bit.
+ * use 32: more is DAT_INVALID_PARAMETER. Return codes have the values of dat_error.h.
  *
  * Not in 1.2: dat_ep_common_connect, dat_ep_post_send_with_invalidate,
  * dat_ep_post_rdma_read_to_rmr, dat_rmr_create_for_ep, dat_csp_*, dat_cno_fd_create,
@@ -636,7 +635,7 @@ extern DAT_RETURN DAT_API dat_cr_handoff(IN DAT_CR_HANDLE cr_handle, IN DAT_CONN
 extern DAT_RETURN DAT_API dat_evd_resize(IN DAT_EVD_HANDLE evd_handle, IN DAT_COUNT evd_min_qlen);
 extern DAT_RETURN DAT_API dat_evd_post_se(IN DAT_EVD_HANDLE evd_handle, IN const DAT_EVENT* event);
 
-/* As in 2.0; DAT_QUEUE_EMPTY has the class bit, as all errors have. */
+/* As in 2.0: DAT_QUEUE_EMPTY is without the class bit, to be compared whole. */
 extern DAT_RETURN DAT_API dat_evd_dequeue(IN DAT_EVD_HANDLE evd_handle, OUT DAT_EVENT* event);
 extern DAT_RETURN DAT_API dat_evd_query(IN DAT_EVD_HANDLE evd_handle,
                                         IN DAT_EVD_PARAM_MASK evd_param_mask,

@@ -148,10 +148,14 @@ enum class Sub : std::uint32_t {
 
 inline constexpr Return kSuccess = 0;
 
-// U-47: the class bit is always there.
+// U-47: the class bit is always there, but in the two below.
 constexpr Return fail(Type type, Sub sub = Sub::none) {
     return 0x80000000U | static_cast<std::uint32_t>(type) | static_cast<std::uint32_t>(sub);
 }
+
+// That there is nothing has no class bit: programs compare these whole (U-69).
+inline constexpr Return kQueueEmpty = static_cast<Return>(Type::queue_empty);
+inline constexpr Return kTimeoutExpired = static_cast<Return>(Type::timeout_expired);
 
 constexpr Type type_of(Return code) { return static_cast<Type>(code & 0x3fff0000U); }
 

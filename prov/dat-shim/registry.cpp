@@ -185,13 +185,17 @@ std::vector<Name> list_names(unsigned major) {
 
 namespace {
 
-// What can be opened, for a line of the log.
+// What can be opened, for a line of the log, which has an end: a dat.conf may have many, whose
+// devices are not there.
 std::string names_there_are(unsigned major) {
+    const std::vector<std::string> here = interfaces();
     std::string text;
+    std::string of_conf;
     for (const Name& name : list_names(major)) {
-        text += (text.empty() ? "" : " ") + name.name;
+        (std::ranges::find(here, name.name) != here.end() ? text : of_conf) += ' ' + name.name;
     }
-    return text.empty() ? "none" : text;
+    text = text.empty() ? " none" : text;
+    return of_conf.empty() ? text : text + "; in dat.conf:" + of_conf;
 }
 
 } // namespace
@@ -203,13 +207,13 @@ Return no_such_device(const std::string& name, const std::string& device, unsign
     if (fi_log_enabled(nullptr, FI_LOG_WARN, FI_LOG_CORE)) {
         const std::string there = names_there_are(major);
         if (device.empty() || device == name) {
-            DAT_WARN(core, "dat_ia_open(): there is no IA of the name \"%s\"; there are: %s",
+            DAT_WARN(core, "dat_ia_open(): there is no IA of the name \"%s\"; there are:%s",
                      name.c_str(), there.c_str());
         } else {
             DAT_WARN(core,
                      "dat_ia_open(): the entry \"%s\" of dat.conf says \"%s\", where nothing is "
                      "offered: it has to be an interface, RDMA device or address of this host; "
-                     "there are: %s",
+                     "there are:%s",
                      name.c_str(), device.c_str(), there.c_str());
         }
     }

@@ -11,4 +11,5 @@ export FI_PROVIDER_PATH=$build/.libs
 [ "${DAT_UDAPL:-yes}" != no ] || exit 0
 export DAT_OVERRIDE=/dev/null
 "$build/test/bench/dat_calls" messages 4 20 || exit 1
-"$build/test/bench/dat_calls" empty 1 20
+"$build/test/bench/dat_calls" empty 1 20 || exit 1
+"$build/test/bench/polled" 3 100 5

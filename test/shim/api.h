@@ -27,8 +27,6 @@ namespace dat::test {
 inline constexpr DAT_UINT32 kOtherMajor = 1;
 inline constexpr unsigned kMultipathRefused = DAT_CONNECT_MULTIPATH_REQUIRED_FLAG;
 inline constexpr bool kRspInEvent = true; // U-52
-inline constexpr DAT_RETURN kQueueEmptyWhole = DAT_QUEUE_EMPTY;
-inline constexpr DAT_RETURN kTimeoutWhole = DAT_TIMEOUT_EXPIRED;
 
 inline DAT_RETURN lmr_create(DAT_IA_HANDLE ia, DAT_MEM_TYPE type,
                              const DAT_REGION_DESCRIPTION& region, DAT_VLEN length,
@@ -59,8 +57,6 @@ inline DAT_LMR_TRIPLET local_range(DAT_VADDR address, DAT_VLEN length, DAT_LMR_C
 inline constexpr DAT_UINT32 kOtherMajor = 2;
 inline constexpr unsigned kMultipathRefused = DAT_CONNECT_MULTIPATH_FLAG;
 inline constexpr bool kRspInEvent = false; // U-52
-inline constexpr DAT_RETURN kQueueEmptyWhole = DAT_CLASS_ERROR | DAT_QUEUE_EMPTY;
-inline constexpr DAT_RETURN kTimeoutWhole = DAT_CLASS_ERROR | DAT_TIMEOUT_EXPIRED;
 
 inline DAT_RETURN lmr_create(DAT_IA_HANDLE ia, DAT_MEM_TYPE type,
                              const DAT_REGION_DESCRIPTION& region, DAT_VLEN length,

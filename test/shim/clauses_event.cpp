@@ -203,12 +203,12 @@ Test(shim_cno, wait__tells_which_evd_has_something) {
     EXPECT_OK(dat_cno_create(adapter.ia, DAT_OS_WAIT_PROXY_AGENT{}, &cno));
     DAT_EVD_HANDLE hint = adapter.async;
     // U-69: programs compare these whole.
-    cr_assert_eq(dat_cno_wait(cno, 1000, &hint), kQueueEmptyWhole);
+    cr_assert_eq(dat_cno_wait(cno, 1000, &hint), DAT_QUEUE_EMPTY);
     cr_assert_null(hint);
     DAT_EVENT none;
     DAT_COUNT more;
-    cr_assert_eq(dat_evd_dequeue(adapter.async, &none), kQueueEmptyWhole);
-    cr_assert_eq(dat_evd_wait(adapter.async, 1000, 1, &none, &more), kTimeoutWhole);
+    cr_assert_eq(dat_evd_dequeue(adapter.async, &none), DAT_QUEUE_EMPTY);
+    cr_assert_eq(dat_evd_wait(adapter.async, 1000, 1, &none, &more), DAT_TIMEOUT_EXPIRED);
     const DAT_EVD_HANDLE first = adapter.evd(DAT_EVD_SOFTWARE_FLAG, 8, cno);
     const DAT_EVD_HANDLE second = adapter.evd(DAT_EVD_SOFTWARE_FLAG, 8, cno);
     EXPECT_TYPE(dat_cno_free(cno), DAT_INVALID_STATE);

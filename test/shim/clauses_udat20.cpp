@@ -206,7 +206,7 @@ Test(shim_cno, a_descriptor__is_readable_while_there_is_something) {
     EXPECT_OK(dat_cno_fd_create(pair.adapter.ia, &fd, &cno));
     EXPECT_OK(dat_evd_modify_cno(pair.b.recv, cno));
     DAT_EVD_HANDLE hint;
-    cr_assert_eq(dat_cno_trigger(cno, &hint), kQueueEmptyWhole); // U-69
+    cr_assert_eq(dat_cno_trigger(cno, &hint), DAT_QUEUE_EMPTY); // U-69
     EXPECT_OK(pair.b.receive(pair.memory.at(64, 64), 1));
     EXPECT_OK(pair.a.send(pair.memory.at(0, 8), 2));
     pollfd p{fd, POLLIN, 0};

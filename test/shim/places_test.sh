@@ -192,10 +192,10 @@ for version in 12 20; do
         # A name that is none, and an entry whose device is missing, with what there is.
         run $version "$work/$first" $how
         says "$version, $how: an unknown name" \
-            "there is no IA of the name \"given-name\"; there are: $first-name .*lo\b"
+            "there is no IA of the name \"given-name\"; there are: .*lo\b.*; in dat.conf: $first-name"
         run $version "$work/neither" DAT_OVERRIDE="$work/missing.conf" $how
         says "$version, $how: an entry whose device is missing" \
-            'the entry "given-name" of dat.conf says "198.51.100.77", .*; there are: given-name .*lo\b'
+            'the entry "given-name" of dat.conf says "198.51.100.77", .*; there are: .*lo\b.*; in dat.conf: given-name'
     done
     for how in NOTHING=1 DAPL_DBG_TYPE=0 DAT_DBG_TYPE=0; do
         run $version "$work/$first" DAPL_CM_ARP_TIMEOUT_MS=1 $how

@@ -83,9 +83,22 @@ offers 'plain0 docker0' FI_DAT_IFACE=10.0.0.0/8,172.16.0.0/12
 offers 'plain0' 'FI_DAT_IFACE=10.0.0.0/8,172.16.0.0/12,^docker?'
 offers 'eth9' FI_DAT_IFACE=2001:db8::/32
 offers 'eth9 eth9' FI_DAT_IFACE=eth9,wlan0
-warns 'FI_DAT_IFACE="eth9,wlan0": no interface .* fits wlan0'
+warns 'FI_DAT_IFACE="eth9,wlan0": no interface .* fits wlan0; there are: eth9 plain0 docker0 lo$'
 offers 'eth9 eth9' FI_DAT_IFACE=eth9,10.0.0.0/33
 warns '10.0.0.0/33 fits nothing'
+# One whose speed nobody knows comes behind those that are known, also where the kernel has it first.
+if ip -n "$host" link add slow type ifb 2>/dev/null; then
+    ip -n "$host" link del plain0
+    ip -n "$host" addr add 10.8.0.2/24 dev slow
+    ip -n "$host" link set slow up
+    ip -n "$host" link add link far name plain0 type macvlan
+    ip -n "$host" addr add 10.7.0.2/24 dev plain0
+    ip -n "$host" link set plain0 up
+    offers 'eth9 eth9 plain0 slow docker0 lo lo'
+    ip -n "$host" link del slow
+else
+    echo 'not looked at: speeds, for this kernel has no interface without one (ifb)'
+fi
 # Without the route it is a virtual interface as others are, and the kernel's order counts.
 ip -n "$host" route del default
 offers 'plain0 docker0 eth9 eth9 lo lo'

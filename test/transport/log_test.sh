@@ -196,13 +196,15 @@ else
 fi
 
 current='a mistyped variable'
-FI_DAT_SHM_PEER=any FI_DAT_KEEPALIVES=5 begin a 127.0.0.1
+FI_DAT_SHM_PEER=any FI_DAT_KEEPALIVES=5 FI_DAT_FOO=1 begin a 127.0.0.1
 expect a 'ok *' listen
 for pair in SHM_PEER:SHM_PEERS KEEPALIVES:KEEPALIVE; do
     count=$(grep -c "<warn> FI_DAT_${pair%:*} in the environment .* nearest is FI_DAT_${pair#*:}\$" \
         "$pipes/said.a")
     [ "$count" -eq 1 ] || die "${pair%:*} is named $count times: $(grep -i environment "$pipes/said.a")"
 done
+grep -q '<warn> FI_DAT_FOO in the environment .* fi_info -g FI_DAT lists them$' "$pipes/said.a" ||
+    die "what is near to none: $(grep -i environment "$pipes/said.a")"
 stop a
 FI_DAT_KEEPALIVE=5 begin a 127.0.0.1
 expect a 'ok *' listen

@@ -3,9 +3,13 @@
 // The progress thread and the program: who looks after a domain. May include: soft.
 #include "soft/domain.h"
 
+#include <atomic>
 #include <chrono>
 #include <criterion/criterion.h>
 #include <sched.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 using namespace dat::soft;
 
@@ -36,6 +40,30 @@ struct Attended {
     }
 };
 
+// Something that arrives, and is taken by whoever moves the domain.
+struct Arrival final : Pollable {
+    Domain& domain;
+    const int fd = eventfd(0, EFD_NONBLOCK);
+    std::atomic<int> taken{0};
+
+    explicit Arrival(Domain& in) : domain(in) {
+        const GateCaller inside(domain.gate());
+        cr_assert_eq(domain.reactor().add(fd, EPOLLIN, *this), 0);
+    }
+    ~Arrival() {
+        {
+            const GateCaller inside(domain.gate());
+            domain.reactor().remove(fd, *this);
+        }
+        close(fd);
+    }
+    void ready(std::uint32_t) override {
+        eventfd_t value;
+        cr_assert_eq(eventfd_read(fd, &value), 0);
+        ++taken;
+    }
+};
+
 } // namespace
 
 // Nothing ever arrives in this domain: no descriptor tells the thread to leave.
@@ -59,4 +87,25 @@ Test(progress_thread, ends_with_its_domain_in_the_middle_of_being_woken) {
             a.poll();
         }
     }
+}
+
+// It has polled once, and waits for its memory to change since. (Where the poll itself meets the
+// thread in the middle of its look, the thread may leave for a moment.)
+Test(progress_thread, takes_what_arrives_after_a_poll_without_leaving_first) {
+    constexpr int kRounds = 20;
+    Attended a;
+    Arrival arrival(a.domain);
+    int left = 0;
+    for (int i = 0; i < kRounds; ++i) {
+        cr_assert(comes([&] { return !a.domain.is_attended(); }));
+        a.poll();
+        cr_assert_eq(eventfd_write(arrival.fd, 1), 0);
+        bool leaves = false;
+        cr_assert(comes([&] {
+            leaves |= a.domain.is_attended();
+            return arrival.taken > i;
+        }));
+        left += leaves ? 1 : 0;
+    }
+    cr_assert_lt(left, kRounds / 2, "it left first in %d of %d rounds", left, kRounds);
 }

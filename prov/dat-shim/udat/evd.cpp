@@ -73,8 +73,7 @@ bool find_cno(DAT_CNO_HANDLE handle, Cno*& cno) {
     return cno || !handle;
 }
 
-// dat_evd_dequeue() of what Evd::dequeue() does not do.
-// U-69: the codes of a queue without events, and of a time that has passed, are the version's own.
+// The code of a queue without events, or of a time that has passed, as programs compare it.
 Return nothing_there(Return rc) {
     switch (type_of(rc)) {
     case Type::queue_empty:
@@ -86,6 +85,7 @@ Return nothing_there(Return rc) {
     }
 }
 
+// dat_evd_dequeue() of what Evd::dequeue() does not do.
 [[gnu::noinline]] Return dequeue_other(Evd& evd, DAT_EVENT& event) {
     Event got;
     const Return rc = evd.dequeue_other(got);

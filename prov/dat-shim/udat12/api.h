@@ -50,9 +50,6 @@ constexpr DAT_RETURN to_api(Return code) {
 }
 static_assert(to_api(fail(Type::not_implemented)) == (DAT_CLASS_ERROR | DAT_NOT_IMPLEMENTED));
 
-inline constexpr Return kQueueEmpty = fail(Type::queue_empty); // ABI-R1c
-inline constexpr Return kTimeoutExpired = fail(Type::timeout_expired);
-
 // From the state on, but for the attributes, all are one bit higher in 2.0, which has `comm`.
 constexpr std::uint64_t ep_fields(DAT_EP_PARAM_MASK mask) {
     constexpr std::uint64_t kShifted =

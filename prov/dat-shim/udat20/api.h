@@ -27,9 +27,6 @@ class Ep;
 namespace dat::shim::udat {
 
 constexpr DAT_RETURN to_api(Return code) { return code; }
-// The codes without a class bit: programs compare them whole.
-inline constexpr Return kQueueEmpty = DAT_QUEUE_EMPTY;
-inline constexpr Return kTimeoutExpired = DAT_TIMEOUT_EXPIRED;
 
 constexpr std::uint64_t ep_fields(DAT_EP_PARAM_MASK mask) { return mask; }
 // The mask's values overlap, so any of them is taken.

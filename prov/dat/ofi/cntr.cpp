@@ -126,6 +126,7 @@ int Counter::try_wait() {
         return -FI_EINVAL;
     }
     const soft::GateCaller in(domain_.gate());
+    domain_.soft().share_wait_fd();
     arm(false);
     domain_.soft().progress();
     if (value() + errors() != seen_ || !domain_.soft().rest()) {

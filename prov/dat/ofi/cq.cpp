@@ -231,6 +231,7 @@ int CompletionQueue::try_wait() {
         return -FI_EINVAL;
     }
     const soft::GateCaller in(gate_);
+    domain_.soft().share_wait_fd();
     return look(1) != Look::quiet || kicked_.load(std::memory_order_acquire) ? -FI_EAGAIN : 0;
 }
 

@@ -133,8 +133,17 @@ void Search::from_every_interface(const SocketAddress& destination, std::uint16_
     }
     const InterfaceFilter& filter = parameters().interfaces;
     if (const std::string unmatched = filter.unmatched(locals_); !unmatched.empty()) {
-        DAT_WARN(core, "FI_DAT_IFACE=\"%s\": no interface that is up and has an address fits %s",
-                 filter.text().c_str(), unmatched.c_str());
+        std::string there;
+        for (const LocalAddress& local : locals_) {
+            if (!local.link_local &&
+                (there + ' ').find(' ' + local.interface + ' ') == std::string::npos) {
+                there += ' ' + local.interface;
+            }
+        }
+        DAT_WARN(core,
+                 "FI_DAT_IFACE=\"%s\": no interface that is up and has an address fits %s; there "
+                 "are:%s",
+                 filter.text().c_str(), unmatched.c_str(), there.c_str());
     }
 }
 

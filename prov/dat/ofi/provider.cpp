@@ -234,12 +234,16 @@ void name_unknown_variables() {
             std::ranges::min_element(kVariables, {}, [name](const Variable& variable) {
                 return distance(name, variable.name);
             });
-        if (name != nearest->name) {
-            DAT_WARN(core,
-                     "%.*s in the environment is no variable of this provider, and is ignored; the "
-                     "nearest is FI_DAT_%s",
-                     static_cast<int>(whole.size()), whole.data(), nearest->name);
+        if (name == nearest->name) {
+            continue;
         }
+        // Where more than half of it is other, it is not what was meant.
+        const std::string mend = 2 * distance(name, nearest->name) > name.size()
+                                     ? "fi_info -g FI_DAT lists them"
+                                     : std::string("the nearest is FI_DAT_") + nearest->name;
+        DAT_WARN(core,
+                 "%.*s in the environment is no variable of this provider, and is ignored; %s",
+                 static_cast<int>(whole.size()), whole.data(), mend.c_str());
     }
 }
 

@@ -118,6 +118,12 @@ void Domain::polled_unattended(std::uint64_t polls) {
 
 void Domain::wake_thread() { thread_->yield(); }
 
+void Domain::share_wait_fd() {
+    if (thread_) {
+        thread_->share_descriptor();
+    }
+}
+
 void Domain::progress_as_outsider() {
     const GateOutsider inside(gate_);
     run_once();

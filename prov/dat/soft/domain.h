@@ -134,6 +134,9 @@ class Domain : private Pollable {
     // False: something is there, call progress() instead. Under the gate.
     bool rest();
     bool rest_as_outsider();
+    // A thread of the application is about to sleep on wait_fd() outside of any call: from now on
+    // what arrives is left to it for a moment. Under the gate.
+    void share_wait_fd();
     // Changes with each progress().
     std::uint64_t round() const { return rounds_; }
     // Whether somebody will call progress() soon, so that a send may wait for it: not

@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -47,9 +48,11 @@ void ProgressThread::look_soon() {
 }
 
 // Within the time.
-bool ProgressThread::woken(std::chrono::milliseconds wait) {
+bool ProgressThread::woken(Tick wait) {
     pollfd wake{wake_fd(), POLLIN, 0};
-    return poll(&wake, 1, static_cast<int>(wait.count())) > 0 && lower();
+    const auto s = std::chrono::duration_cast<std::chrono::seconds>(wait);
+    const timespec time{s.count(), std::chrono::nanoseconds(wait - s).count()};
+    return ppoll(&wake, 1, &time, nullptr) > 0 && lower();
 }
 
 // Where the program has closed or replaced the descriptor, poll(2) finds it ready for ever.
@@ -74,30 +77,60 @@ bool ProgressThread::application_is_there() const {
            domain_.gate_.is_occupied();
 }
 
+// The application's data does not wait for the thread: a device moves it, or a thread of the
+// application is woken by what the thread is woken by, and handles it.
+bool ProgressThread::comes_second() const {
+    return domain_.arrivals_fd() >= 0 || shares_descriptor_.load(std::memory_order_relaxed);
+}
+
+// The application has polled since the last look, and goes on with it. One that polled a few times
+// and does something else since, such as to wait for its memory to change, leaves what arrives to
+// the thread.
+bool ProgressThread::is_back() {
+    if (!application_is_there()) {
+        return false;
+    }
+    if (comes_second() || domain_.is_slept_on()) {
+        return true;
+    }
+    seen_ = domain_.polls_.load(std::memory_order_relaxed);
+    for (const auto end = Clock::now() + kGlance; Clock::now() < end;) {
+        sched_yield(); // to an application that has the same processor
+        if (domain_.polls_.load(std::memory_order_relaxed) != seen_) {
+            return true;
+        }
+    }
+    return domain_.is_slept_on() || domain_.gate_.is_occupied(); // by a poll that takes longer
+}
+
 void ProgressThread::run() {
     pthread_setname_np(pthread_self(), "dat-progress");
-    for (auto tick = kTick;;) {
+    for (Tick tick = first_tick(); !ending_.load(std::memory_order_acquire);) {
         const bool called = woken(tick);
         if (ending_.load(std::memory_order_acquire)) {
             return;
         }
         if (application_is_there()) {
             stay_away(tick);
-            tick = called ? kTick : next_tick(tick);
+            tick = called ? std::min(tick, kTick) : next_tick(tick);
         } else {
             take_over();
-            tick = kTick;
+            tick = first_tick();
         }
         looks_seldom_.store(tick > kTick, std::memory_order_relaxed);
     }
 }
 
-std::chrono::milliseconds ProgressThread::next_tick(std::chrono::milliseconds tick) const {
-    return domain_.arrivals_fd() >= 0 ? std::min(2 * tick, kLongestTick) : kTick;
+ProgressThread::Tick ProgressThread::first_tick() const { return comes_second() ? kTick : soon_; }
+
+ProgressThread::Tick ProgressThread::next_tick(Tick tick) const {
+    constexpr int kMostDoubled = 16;
+    return std::min(2 * tick, domain_.arrivals_fd() >= 0 ? kLongestTick
+                                                         : std::min(kMostDoubled * soon_, kTick));
 }
 
 // `tick`: since the last look.
-void ProgressThread::stay_away(std::chrono::milliseconds tick) {
+void ProgressThread::stay_away(Tick tick) {
     const std::uint64_t polls = domain_.polls_.load(std::memory_order_relaxed);
     still_ = polls == seen_ ? still_ + tick : tick.zero();
     seen_ = polls;
@@ -121,43 +154,49 @@ void ProgressThread::sleep_as_long() {
 void ProgressThread::take_over() {
     domain_.unattended_.store(true, std::memory_order_relaxed);
     domain_.progress_as_outsider();
-    watch();
+    soon_ = watch() ? kSoon : std::min(2 * soon_, kTick);
     domain_.unattended_.store(false, std::memory_order_relaxed);
 }
 
-void ProgressThread::watch() {
+// Until the application is back. True: something arrived before.
+bool ProgressThread::watch() {
     bool in_charge = false;
-    for (;;) {
+    while (!ending_.load(std::memory_order_acquire)) {
         if (!domain_.rest_as_outsider()) {
             domain_.progress_as_outsider();
-            if (application_is_there()) {
-                return;
+            if (is_back()) {
+                break;
             }
             continue;
         }
-        if (application_is_there()) {
-            return;
+        if (is_back()) {
+            break;
         }
         const int domain_fd = domain_.reactor_.is_lost() ? -1 : domain_.wait_fd();
         std::array<pollfd, 2> fds{{{domain_fd, POLLIN, 0}, {wake_fd(), POLLIN, 0}}};
         const int ready = poll(fds.data(), fds.size(), static_cast<int>(kLong.count()));
         if (ready < 0 && errno != EINTR) {
-            return;
+            break;
         }
-        if (fds[1].revents != 0 || ending_.load(std::memory_order_acquire) ||
-            application_is_there()) {
-            return;
+        if (fds[1].revents != 0) {
+            lower();
+        }
+        if (is_back()) {
+            break;
         }
         if (ready == 0) {
             domain_.look_at_timers_as_outsider();
-            continue;
         }
-        if (!in_charge && (woken(kGrace) || application_is_there())) {
-            return;
+        if (ready <= 0 || fds[0].revents == 0) {
+            continue; // what the application has woken is put to rest
+        }
+        if (!in_charge && comes_second() && (woken(kGrace) || application_is_there())) {
+            break;
         }
         in_charge = true;
         domain_.progress_as_outsider();
     }
+    return in_charge;
 }
 
 } // namespace dat::soft

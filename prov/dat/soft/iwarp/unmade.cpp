@@ -79,13 +79,13 @@ const char* mend_of(int error) {
     switch (error) {
     case ECONNREFUSED:
     case ECONNRESET:
-        return "nobody listens there; is its program running, and is the port the right one?";
+        return "nobody listens there; its program has to run, and the port to be the right one";
     case ETIMEDOUT:
         return "it never answered; a filter may be in the way, or the address be another host's";
     case EHOSTUNREACH:
     case EHOSTDOWN:
-        return "nobody there has that address, or a router knows no way; is it up, and is the "
-               "address the right one?";
+        return "nobody there has that address, or a router knows no way; that host has to be up, "
+               "and the address to be the right one";
     case ENETUNREACH:
     case ENETDOWN:
         return "no route leads there; see `ip route get`, or name another interface in "
