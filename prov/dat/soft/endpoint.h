@@ -17,6 +17,7 @@
 #include "soft/reactor.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -174,9 +175,18 @@ struct ArrivalFlags {
     std::uint64_t released = 0; // of a `multi` receive: it serves no more
 };
 
+// As text, with a zero at the end.
+struct EndpointNames {
+    std::array<char, 64> local{};
+    std::array<char, 64> peer{};
+};
+
 // Who an endpoint belongs to. Called under the domain's gate.
 class EndpointOwner {
   public:
+    // For those who look (Statistics).
+    virtual void tell(EndpointNames&) const {}
+    virtual const char* words_for(core::Reason) const { return ""; }
     // The link is known: operation tables may be set for its kind. Comes before
     // the ESTABLISHED event.
     virtual void link_ready(Link& link) = 0;
@@ -190,8 +200,25 @@ class EndpointOwner {
 };
 
 struct Starved; // the list of SharedReceives that an endpoint may be in
+struct Counted; // that of Statistics
 
-class Endpoint : public base::Hook<Starved>, private Timer {
+// What an endpoint counts besides the numbers of its streams, since it was made.
+struct Tally {
+    std::uint64_t request_bytes = 0; // of requests that succeeded
+    std::uint64_t receive_bytes = 0; // of messages in receives that succeeded
+    std::uint64_t not_ready = 0;     // a message began to wait for a receive
+    std::uint64_t number = 0;        // of the endpoint in its domain
+    // Of the connection at hand; kind: once it is established.
+    std::optional<LinkKind> kind;
+    Clock::time_point established{};
+    std::uint64_t requests_before = 0; // that had completed when it began, and so on
+    std::uint64_t receives_before = 0;
+    std::uint64_t request_bytes_before = 0;
+    std::uint64_t receive_bytes_before = 0;
+    LinkFacts facts; // as the link said last
+};
+
+class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private Timer {
   public:
     struct Limits {
         std::uint32_t requests = 128; // DTO-5
@@ -208,6 +235,9 @@ class Endpoint : public base::Hook<Starved>, private Timer {
     Endpoint& operator=(const Endpoint&) = delete;
 
     Domain& domain() { return domain_; }
+    const EndpointOwner& owner() const { return owner_; }
+    Tally& tally() { return tally_; }
+    const Tally& tally() const { return tally_; }
     const void* zone() const { return zone_; }
     // EPA-7: receives that are posted already belong to the zone before.
     void set_zone(const void* zone);
@@ -346,6 +376,7 @@ class Endpoint : public base::Hook<Starved>, private Timer {
         return slots_.inline_areas + std::size_t{core_.requests().slot(seq)} * kInjectSize;
     }
     Link* link() { return link_.get(); }
+    const Link* link() const { return link_.get(); }
     // It was accepted, it changes something at the peer, and its success is not reported: it
     // goes out also where the connection is ended before it did.
     bool is_owed(const Request& r) const {
@@ -435,6 +466,7 @@ class Endpoint : public base::Hook<Starved>, private Timer {
             return false;
         }
         const Receive& done = receive(seq);
+        tally_.receive_bytes += length;
         success = {done.context, done.completion_flags, length, done.iov.base, 0};
         return true;
     }
@@ -445,6 +477,7 @@ class Endpoint : public base::Hook<Starved>, private Timer {
             [[unlikely]] {
             return false;
         }
+        tally_.request_bytes += done.length;
         success = {done.context, done.completion_flags, done.length, nullptr, 0};
         return true;
     }
@@ -468,6 +501,7 @@ class Endpoint : public base::Hook<Starved>, private Timer {
         if (status == core::DtoStatus::success && core_.requests().succeed_first(seq)) [[likely]] {
             const Request& done = request(seq);
             if (straight_requests_ && done.signaled) [[likely]] {
+                tally_.request_bytes += done.length;
                 straight_requests_->push({done.context, done.completion_flags, done.length, nullptr,
                                           0, 0, core::DtoStatus::success});
             } else {
@@ -494,8 +528,9 @@ class Endpoint : public base::Hook<Starved>, private Timer {
     void expired() override; // the connect timeout, or too_many_
     void let_go(Parting parting);
     void flush(core::Flush what);
-    void end_attempt(core::Flush what, core::Reason reason, Parting parting,
-                     std::span<const std::byte> private_data);
+    // `from`: the state that the stimulus met.
+    void end_attempt(core::State from, core::Stimulus stimulus, core::Flush what,
+                     core::Reason reason, Parting parting, std::span<const std::byte> private_data);
     void receive_posted(std::uint64_t seq, core::PostVerdict verdict);
     void complete_requests();
     void complete_receives();
@@ -518,6 +553,7 @@ class Endpoint : public base::Hook<Starved>, private Timer {
             counters_.receive->add(status);
         }
         const bool success = status == core::DtoStatus::success;
+        tally_.receive_bytes += success ? length : 0;
         if ((r.signaled || !success) && receive_cq_) [[likely]] {
             const std::uint64_t released = r.multi && !success ? arrival_flags_.released : 0;
             void* const buffer = context_ ? *context_ : r.address();
@@ -526,6 +562,7 @@ class Endpoint : public base::Hook<Starved>, private Timer {
         }
     }
     void report(const Request& r, core::DtoStatus status) {
+        tally_.request_bytes += status == core::DtoStatus::success ? r.length : 0;
         if (closely_) [[unlikely]] {
             return report_closely(r, status);
         }
@@ -542,6 +579,7 @@ class Endpoint : public base::Hook<Starved>, private Timer {
     [[gnu::always_inline]] void report_message(const Receive& done, std::size_t length,
                                                std::byte* buffer) {
         if (straight_receives_ && done.signaled) [[likely]] {
+            tally_.receive_bytes += length;
             straight_receives_->push({done.context, done.completion_flags, length, buffer, 0, 0,
                                       core::DtoStatus::success});
         } else {
@@ -589,6 +627,7 @@ class Endpoint : public base::Hook<Starved>, private Timer {
     // The same where a success that is reported is a completion, and no more than that.
     core::CompletionQueue* straight_requests_ = nullptr;
     core::CompletionQueue* straight_receives_ = nullptr;
+    Tally tally_;
     std::unique_ptr<Handshake> handshake_;
     std::unique_ptr<Link> link_;
     std::unique_ptr<Companion> prepared_;
