@@ -383,6 +383,7 @@ bool Endpoint::goes_on(std::uint64_t seq, std::size_t used) {
         r.completion_flags |= arrival_flags_.released;
         return false;
     }
+    tally_.receive_bytes += used;
     report(r, DtoStatus::success);
     r.completion_flags = r.posted_flags;
     r.iov.base += used;
@@ -581,6 +582,7 @@ void Endpoint::complete_requests() {
     core::DtoStream::Done done{};
     while (core_.requests().pop(done)) {
         const Request& r = request(done.seq);
+        tally_.request_bytes -= done.status == DtoStatus::success ? 0 : r.length;
         if (r.op == OpCode::bind && done.status != DtoStatus::success) [[unlikely]] {
             domain_.regions().spoil(r.remote_key); // RMR-6
         }
@@ -591,7 +593,9 @@ void Endpoint::complete_requests() {
 void Endpoint::complete_receives() {
     core::DtoStream::Done done{};
     while (core_.receives().pop(done)) {
-        report(receive(done.seq), done.status);
+        const Receive& r = receive(done.seq);
+        tally_.receive_bytes += done.status == DtoStatus::success ? r.length : 0;
+        report(r, done.status);
     }
 }
 

@@ -204,7 +204,7 @@ struct Counted; // that of Statistics
 
 // What an endpoint counts besides the numbers of its streams, since it was made.
 struct Tally {
-    std::uint64_t request_bytes = 0; // of requests that succeeded
+    std::uint64_t request_bytes = 0; // of requests that are outstanding or have succeeded
     std::uint64_t receive_bytes = 0; // of messages in receives that succeeded
     std::uint64_t not_ready = 0;     // a message began to wait for a receive
     std::uint64_t number = 0;        // of the endpoint in its domain
@@ -342,6 +342,8 @@ class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private
         ++divided_;
         set_straight();
     }
+    // A slot was filled. At the post, since the length is at hand there.
+    void count_posted(const Request& request) { tally_.request_bytes += request.length; }
     // After begin_request() said flushed, and the slot was filled (FLS-1).
     void request_flushed() { complete_requests(); }
     // Takes back the oldest receive with that context that no message has taken: its
@@ -447,6 +449,7 @@ class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private
         if (done.multi || !core_.receives().succeed_first(seq)) [[unlikely]] {
             return complete_receive(seq, core::DtoStatus::success, length);
         }
+        tally_.receive_bytes += length;
         report_message(done, length, done.address());
     }
     // The same, of a receive of one segment that serves one message.
@@ -455,6 +458,7 @@ class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private
             return complete_receive(seq, core::DtoStatus::success, length);
         }
         const Receive& done = receive(seq);
+        tally_.receive_bytes += length;
         report_message(done, length, done.iov.base);
     }
     // The same two, of the next in posting order, for who reads that queue: what would be pushed.
@@ -477,7 +481,6 @@ class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private
             [[unlikely]] {
             return false;
         }
-        tally_.request_bytes += done.length;
         success = {done.context, done.completion_flags, done.length, nullptr, 0};
         return true;
     }
@@ -501,7 +504,6 @@ class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private
         if (status == core::DtoStatus::success && core_.requests().succeed_first(seq)) [[likely]] {
             const Request& done = request(seq);
             if (straight_requests_ && done.signaled) [[likely]] {
-                tally_.request_bytes += done.length;
                 straight_requests_->push({done.context, done.completion_flags, done.length, nullptr,
                                           0, 0, core::DtoStatus::success});
             } else {
@@ -553,7 +555,6 @@ class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private
             counters_.receive->add(status);
         }
         const bool success = status == core::DtoStatus::success;
-        tally_.receive_bytes += success ? length : 0;
         if ((r.signaled || !success) && receive_cq_) [[likely]] {
             const std::uint64_t released = r.multi && !success ? arrival_flags_.released : 0;
             void* const buffer = context_ ? *context_ : r.address();
@@ -562,7 +563,6 @@ class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private
         }
     }
     void report(const Request& r, core::DtoStatus status) {
-        tally_.request_bytes += status == core::DtoStatus::success ? r.length : 0;
         if (closely_) [[unlikely]] {
             return report_closely(r, status);
         }
@@ -579,7 +579,6 @@ class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private
     [[gnu::always_inline]] void report_message(const Receive& done, std::size_t length,
                                                std::byte* buffer) {
         if (straight_receives_ && done.signaled) [[likely]] {
-            tally_.receive_bytes += length;
             straight_receives_->push({done.context, done.completion_flags, length, buffer, 0, 0,
                                       core::DtoStatus::success});
         } else {

@@ -35,7 +35,7 @@ struct Row {
     std::uint64_t endpoint;        // counted from 1 in each domain
     std::uint64_t established_ns;  // CLOCK_MONOTONIC; 0: it is not
     std::uint64_t requests;        // sends, writes, reads, atomics, binds that have completed
-    std::uint64_t request_bytes;   // of those that succeeded
+    std::uint64_t request_bytes;   // of those that have not failed, and of those outstanding
     std::uint64_t receives;        // that have completed
     std::uint64_t receive_bytes;   // of the messages in those that succeeded
     std::uint64_t not_ready;       // how often a message had to wait for a receive
