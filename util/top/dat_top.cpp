@@ -83,7 +83,7 @@ void pause_for(double seconds) { ::poll(nullptr, 0, static_cast<int>(seconds * 1
 int run(int argc, char** argv) {
     Options options;
     CLI::App app{"Shows the connections of this user's processes.", "dat_top"};
-    app.set_version_flag("--version", "dat_top " PACKAGE_VERSION);
+    app.set_version_flag("--version", "dat_top (dat) " PACKAGE_VERSION);
     app.add_option("--interval", options.interval_s, "seconds between two looks")
         ->check(CLI::Range(0.1, 3600.0))
         ->capture_default_str();

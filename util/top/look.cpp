@@ -120,7 +120,8 @@ class Looker::Watched {
         }
     }
 
-    enum class Standing { gone, stranger, waits, seen };
+    // refused: it has closed at once, as one does at which too many look
+    enum class Standing { gone, stranger, refused, waits, seen };
     Standing standing() const { return standing_; }
     int fd() const { return socket_.get(); }
 
@@ -133,9 +134,7 @@ class Looker::Watched {
         const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length);
         if (::connect(socket_.get(), reinterpret_cast<sockaddr*>(&address), size) != 0) {
             // So many wait there that nobody can be taking them in: ask again at the next look.
-            standing_ = errno == EAGAIN ? Standing::waits : Standing::gone;
-            socket_.reset();
-            return;
+            return leave(errno == EAGAIN ? Standing::waits : Standing::gone);
         }
         ucred who{};
         socklen_t who_size = sizeof who;
@@ -145,7 +144,7 @@ class Looker::Watched {
         // What another user's process gives is not taken, but by root.
         standing_ = user_ == geteuid() || geteuid() == 0 ? Standing::waits : Standing::stranger;
         if (standing_ == Standing::stranger) {
-            socket_.reset();
+            leave(standing_);
         }
     }
 
@@ -164,15 +163,12 @@ class Looker::Watched {
             return;
         }
         Descriptor memory;
-        if (cmsghdr* const header = CMSG_FIRSTHDR(&message);
-            n > 0 && header && header->cmsg_type == SCM_RIGHTS) {
-            int fd = -1;
-            std::memcpy(&fd, CMSG_DATA(header), sizeof fd);
-            memory.reset(fd);
+        const bool one = take_rights(message, memory) == 1 && (message.msg_flags & MSG_CTRUNC) == 0;
+        if (n == 0 && !page_) {
+            return leave(Standing::refused);
         }
-        if (page_ || n != sizeof hello || hello != page::kMagic || !map(memory.get())) {
-            standing_ = Standing::gone;
-            return;
+        if (page_ || n != sizeof hello || hello != page::kMagic || !one || !map(memory.get())) {
+            return leave(Standing::gone);
         }
         standing_ = Standing::seen;
     }
@@ -207,6 +203,27 @@ class Looker::Watched {
     }
 
   private:
+    void leave(Standing standing) {
+        standing_ = standing;
+        socket_.reset();
+    }
+
+    // How many have come; the last is kept.
+    static std::size_t take_rights(msghdr& message, Descriptor& kept) {
+        std::size_t count = 0;
+        for (cmsghdr* header = CMSG_FIRSTHDR(&message); header;
+             header = CMSG_NXTHDR(&message, header)) {
+            const bool rights = header->cmsg_type == SCM_RIGHTS;
+            const std::size_t here = rights ? (header->cmsg_len - CMSG_LEN(0)) / sizeof(int) : 0;
+            for (std::size_t i = 0; i < here; ++i, ++count) {
+                int fd = -1;
+                std::memcpy(&fd, CMSG_DATA(header) + i * sizeof fd, sizeof fd);
+                kept.reset(fd);
+            }
+        }
+        return count;
+    }
+
     // The seals come first: what has some is memory of the kernel's, and nobody's file system is
     // asked; and it cannot be cut off, which would end this process.
     bool map(int fd) {
@@ -250,7 +267,8 @@ void Looker::find(std::optional<pid_t> only) {
     });
     for (const Listening& each : there) {
         std::unique_ptr<Watched>& watched = watched_[each.name];
-        if (!watched || (watched->standing() == Watched::Standing::waits && watched->fd() < 0)) {
+        if (!watched || watched->standing() == Watched::Standing::refused ||
+            (watched->standing() == Watched::Standing::waits && watched->fd() < 0)) {
             watched = std::make_unique<Watched>(each.name);
             watched->knock();
         }
@@ -286,7 +304,11 @@ Sight Looker::look(std::chrono::milliseconds patience, std::optional<pid_t> only
         }
     }
     Sight sight;
+    const std::vector<Listening> there = listening("/proc/net/unix");
     for (const auto& [name, watched] : watched_) {
+        if (std::ranges::find(there, name, &Listening::name) == there.end()) {
+            continue; // it has ended meanwhile
+        }
         if (watched->standing() == Standing::stranger) {
             ++sight.of_others;
         } else if (watched->standing() != Standing::gone) {

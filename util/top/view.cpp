@@ -3,6 +3,8 @@
 // See view.h. May include: util/top, fi_ext_dat.h, std, fmt, nlohmann-json.
 #include "view.h"
 
+#include "config.h"
+
 #include <algorithm>
 #include <array>
 #include <ctime>
@@ -65,13 +67,13 @@ std::string reason_word(std::uint32_t reason) {
     return fmt::format("reason_{}", reason);
 }
 
-// Who ended it, by the class of the stimulus.
+// Who ended it, by the class of the stimulus; a graceful disconnect ends by itself, later.
 std::string who(const End& end) {
     const std::string by = clean(end.by);
-    return by == "api"     ? "this program"
-           : by == "wire"  ? "the peer, or the way there"
-           : by == "timer" ? "a limit of time"
-                           : "this side";
+    return by == "api" || end.reason == FI_DAT_REASON_LOCAL ? "this program"
+           : by == "wire"                                   ? "the peer, or the way there"
+           : by == "timer"                                  ? "a limit of time"
+                                                            : "this side";
 }
 
 std::string or_dash(const std::string& text) { return text.empty() ? "-" : text; }
@@ -479,7 +481,9 @@ std::string ends_text(const Sight& sight, const Style& style) {
 }
 
 std::string json_text(const Sight& sight, const Sight* before) {
-    Json json{{"format", "dat_top 1"},
+    Json json{{"command", "dat_top"},
+              {"version", PACKAGE_VERSION},
+              {"format", 1},
               {"domains_of_other_users", sight.of_others},
               {"domains", Json::array()}};
     for (const Domain& domain : sight.domains) {

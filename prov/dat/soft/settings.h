@@ -30,9 +30,9 @@ enum class Stats : std::uint8_t {
 
 struct Settings {
     Crc crc = Crc::automatic;
-    bool check_buffers = false;                 // memory is looked at before it is used
-    bool shm = true;                            // between peers of one host, shared memory
-    ShmPeers shm_peers = ShmPeers::user;        // and of whom
+    bool check_buffers = false;          // memory is looked at before it is used
+    bool shm = true;                     // between peers of one host, shared memory
+    ShmPeers shm_peers = ShmPeers::user; // and of whom
     Stats stats = Stats::shown;
     std::size_t unexpected_bytes = 64 * 1024;   // U-9: staged for a connection without a receive
     std::chrono::seconds rnr_limit{10};         // U-9

@@ -5,7 +5,10 @@
 
 #include "soft/endpoint.h"
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
+#include <string_view>
 
 namespace dat::soft {
 
@@ -39,6 +42,22 @@ void set_names(const Endpoint& endpoint, page::Text<64>& local, page::Text<64>& 
     endpoint.owner().tell(names);
     page::set_text(local, names.local.data());
     page::set_text(peer, names.peer.data());
+}
+
+// The numbers of the clauses that the table names for a stimulus, without the words behind them.
+void set_clauses(page::Text<96>& to, std::string_view clauses) {
+    std::size_t length = 0;
+    for (std::size_t at = 0; at < clauses.size();) {
+        const std::size_t end = std::min(clauses.find_first_of(" ;", at), clauses.size());
+        const std::string_view word = clauses.substr(at, end - at);
+        const bool numbered = word.find_first_of("0123456789") != word.npos;
+        if (word.empty() || word[0] < 'A' || word[0] > 'Z' || !numbered) {
+            break;
+        }
+        length = end;
+        at = end < clauses.size() && clauses[end] == ' ' ? end + 1 : clauses.size();
+    }
+    page::set_text(to.data(), std::min(length + 1, to.size()), clauses.data());
 }
 
 // `ask`: the kernel, too.
@@ -144,7 +163,7 @@ void Statistics::ended(const Endpoint& endpoint, core::State from, core::Stimulu
     page::set_text(end.stimulus, core::name(stimulus).data());
     page::set_text(end.by, core::name(core::stimulus_class(stimulus)).data());
     page::set_text(end.reason_text, endpoint.owner().words_for(reason));
-    page::set_text(end.clause, core::clauses(stimulus).data());
+    set_clauses(end.clause, core::clauses(stimulus));
     ++ends_;
     if (end.reason < page::kReasons) {
         ++gone_.ends[end.reason];
