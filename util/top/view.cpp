@@ -424,8 +424,7 @@ std::string top_text(const Sight& sight, const Sight* before, const Style& style
         connected += domain.sheet ? domain.sheet->totals.connected : 0;
     }
     std::ranges::sort(processes);
-    const auto [last, end] = std::ranges::unique(processes);
-    processes.erase(last, end);
+    processes.erase(std::unique(processes.begin(), processes.end()), processes.end());
     std::string out = cut(fmt::format("processes {}, domains {}, connected endpoints {}",
                                       processes.size(), sight.domains.size(), connected),
                           style);

@@ -56,7 +56,7 @@ class Link : public core::CompletionQueue::Source,
     void say_why(const char* text) noexcept;
     const char* why() const { return why_ ? why_.get() : ""; }
     // May take a system call.
-    virtual void tell(LinkFacts&) const {}
+    virtual void describe(LinkFacts&) const {}
 
     // Of a link that offers. Not inline, lest a caller expects this one.
     bool give(const core::CompletionQueue& to, core::Success& success) noexcept override;

@@ -83,7 +83,7 @@ page::Row row_of(Endpoint& endpoint, bool ask) {
         page::set_text(row.link, word(link->kind()));
         page::set_text(row.why, link->why());
         if (ask) {
-            link->tell(tally.facts);
+            link->describe(tally.facts);
         }
         row.retransmissions = tally.facts.retransmissions;
         row.rtt_us = tally.facts.rtt_us;

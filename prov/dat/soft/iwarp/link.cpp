@@ -37,7 +37,7 @@ Link::Link(soft::Endpoint& endpoint, Socket socket, const Parameters& parameters
 
 Link::~Link() { DAT_ASSERT(over_); }
 
-void Link::tell(soft::LinkFacts& facts) const {
+void Link::describe(soft::LinkFacts& facts) const {
     tcp_info info{};
     socklen_t size = sizeof info;
     if (getsockopt(socket_.fd(), IPPROTO_TCP, TCP_INFO, &info, &size) == 0) {
