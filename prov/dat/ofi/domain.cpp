@@ -3,6 +3,8 @@
 // See domain.h. May include: ofi, libfabric.
 #include "ofi/domain.h"
 
+#include "config.h"
+
 #include "base/attempt.h"
 #include "base/log.h"
 #include "ofi/atomic.h"
@@ -18,7 +20,9 @@
 #include "ofi/srx.h"
 #include "ofi/versions.h"
 #include "ofi/window.h"
+#include "soft/shm/viewers.h"
 
+#include <cstdio>
 #include <cstring>
 #include <memory>
 
@@ -50,6 +54,9 @@ int close(fid_t f) {
                  "queues, counters and memory regions are open",
                  domain.users.count());
         return -FI_EBUSY;
+    }
+    if (domain.soft().settings().stats == soft::Stats::summary) {
+        domain.summarize();
     }
     delete &domain;
     return 0;
@@ -192,6 +199,38 @@ bool Domain::set_zone(const fi_domain_attr& attr) {
     return zone_ != nullptr;
 }
 
+void Domain::show() { shm::Viewers::open(soft_, name_.data(), PACKAGE_VERSION); }
+
+void Domain::summarize() {
+    soft::page::Totals all{};
+    std::array<char, 512> ends{};
+    {
+        const soft::GateCaller in(gate());
+        all = soft_.statistics().totals();
+    }
+    std::size_t used = 0;
+    for (std::size_t reason = 0; reason < all.ends.size(); ++reason) {
+        if (all.ends[reason] > 0 && used < ends.size()) {
+            const int more = std::snprintf(ends.data() + used, ends.size() - used, "%s%llu: %s",
+                                           used > 0 ? "; " : ", of them ",
+                                           static_cast<unsigned long long>(all.ends[reason]),
+                                           text(static_cast<core::Reason>(reason)));
+            used += static_cast<std::size_t>(more);
+        }
+    }
+    std::uint64_t ended = 0;
+    for (const std::uint64_t each : all.ends) {
+        ended += each;
+    }
+    const auto number = [](std::uint64_t value) { return static_cast<unsigned long long>(value); };
+    DAT_WARN(domain,
+             "FI_DAT_STATS: domain %s: %llu connections, %llu requests of %llu bytes, %llu "
+             "receives of %llu bytes, %llu times a message waited for a receive; %llu ends%s",
+             name_.data(), number(all.established), number(all.requests), number(all.request_bytes),
+             number(all.receives), number(all.receive_bytes), number(all.not_ready), number(ended),
+             ends.data());
+}
+
 void Domain::add(Endpoint& ep) {
     if (device_) {
         const std::lock_guard lock(endpoints_mutex_);
@@ -259,6 +298,7 @@ int open_domain(fid_fabric* fabric, fi_info* info, fid_domain** domain, void* co
         if (!made->set_zone(*info->domain_attr)) {
             return -FI_EINVAL;
         }
+        made->set_name(info->domain_attr->name);
         if (const int rc = made->open()) {
             DAT_WARN(domain, "fi_domain(): %s; raise the limit on open files (ulimit -n)",
                      std::strerror(-rc));

@@ -31,6 +31,8 @@ class Domain final : public fid_domain, public EventSource, private verbs::Domai
     ~Domain();
 
     int open() { return soft_.open(); } // 0 or -errno
+    // As fi_domain_attr has it; nullptr: it has none.
+    void set_name(const char* name) { soft::page::set_text(name_, name ? name : ""); }
     // After open(): it is the domain of the device that the address is on. 0 or -errno, logged.
     int open_device(const iwarp::SocketAddress& address);
     // nullptr: it is a software domain.
@@ -66,6 +68,10 @@ class Domain final : public fid_domain, public EventSource, private verbs::Domai
     // none: it takes memory, and is lost where there is none, which is logged.
     void raise_async(fid_t object, fi_dat_async what, EventQueue::Events made = {});
     static constexpr std::size_t kAsyncSize = sizeof(fi_eq_entry); // bytes of its data
+    // To dat_top(1), from here on. Under the gate.
+    void show();
+    // A line of the log for what it has done (FI_DAT_STATS=1).
+    void summarize();
     // Who is told when the device has gone. In any thread.
     void add(Endpoint& ep);
     void remove(Endpoint& ep);
@@ -91,6 +97,7 @@ class Domain final : public fid_domain, public EventSource, private verbs::Domai
     void port_down() override { raise_async(&fid, FI_DAT_ASYNC_PORT_DOWN); }
 
     Fabric& fabric_;
+    soft::page::Text<64> name_{};
     bool virtual_addresses_; // these two: a device has no choice
     bool provider_keys_;
     const bool names_memory_;

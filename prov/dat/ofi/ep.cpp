@@ -403,6 +403,7 @@ int Endpoint::enable() {
         return -FI_ENOMEM;
     }
     soft_.set_counters(counters_);
+    domain_.show();
     enabled_ = true;
     const bool checks = domain_.soft().settings().check_buffers;
     msg = checks ? &msg_ops_checked : &msg_ops_unconnected;
@@ -446,6 +447,7 @@ void Endpoint::link_ready(soft::Link& link) {
         name_ = static_cast<verbs::Link&>(link).local();
         DAT_INFO(ep_ctrl, "the connection with %s uses the RDMA device %s", peer_.text().c_str(),
                  domain_.device()->device().name.c_str());
+        link.say_why(domain_.device()->device().name.c_str());
         tables = {&msg_ops_verbs, &rma_ops_verbs, &atomic_ops_verbs};
         break;
     default:
@@ -459,6 +461,13 @@ void Endpoint::link_ready(soft::Link& link) {
     std::atomic_ref(rma).store(tables.rma, std::memory_order_release);
     std::atomic_ref(atomic).store(tables.atomic, std::memory_order_release);
 }
+
+void Endpoint::tell(soft::EndpointNames& names) const {
+    soft::page::set_text(names.local, name_.valid() ? name_.text().c_str() : "");
+    soft::page::set_text(names.peer, peer_.valid() ? peer_.text().c_str() : "");
+}
+
+const char* Endpoint::words_for(core::Reason reason) const { return text(reason); }
 
 void Endpoint::expect_events() {
     while (room_.size() < 2) {

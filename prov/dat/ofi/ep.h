@@ -105,6 +105,8 @@ class Endpoint final : public fid_ep, private soft::EndpointOwner {
     core::State state();
 
   private:
+    void tell(soft::EndpointNames& names) const override;
+    const char* words_for(core::Reason reason) const override;
     void link_ready(soft::Link& link) override;
     void raise(const core::ConnectionEvent& event) override;
     // Before an attempt begins: room for the events that it may raise. Throws std::bad_alloc.

@@ -164,6 +164,9 @@ constexpr Variable kVariables[] = {
     {"SHM_PEERS", FI_PARAM_STRING,
      "with whom on this host memory is shared: user (processes of the same user; others use TCP), "
      "any (fi_dat(7) says what it costs). Default: user"},
+    {"STATS", FI_PARAM_STRING,
+     "1: a summary is logged as a domain closes; off: dat_top(1) cannot look at domains, which "
+     "saves each a descriptor. Default: it can, and nothing is logged"},
     {"CLOSE", FI_PARAM_STRING,
      "what fi_shutdown() does: abrupt (outstanding operations are flushed) or graceful (requests "
      "are carried out first). Default: abrupt"},
@@ -296,6 +299,19 @@ void read_shm_peers(soft::ShmPeers& peers) {
     }
 }
 
+void read_stats(soft::Stats& stats) {
+    const char* text = value_of("STATS");
+    if (!text) {
+        return;
+    }
+    const std::string_view word(text);
+    if (word == "1" || word == "off") {
+        stats = word == "1" ? soft::Stats::summary : soft::Stats::off;
+    } else {
+        DAT_WARN(core, "FI_DAT_STATS=\"%s\" is ignored: it has to be 1 or off", text);
+    }
+}
+
 void read_transport(Transport& transport) {
     const char* text = value_of("TRANSPORT");
     if (!text) {
@@ -353,6 +369,7 @@ void read_parameters(Parameters& p) {
     read_switch("CHECK_BUFFERS", p.settings.check_buffers);
     read_switch("SHM", p.settings.shm);
     read_shm_peers(p.settings.shm_peers);
+    read_stats(p.settings.stats);
     read_transport(p.transport);
     read_number("UNEXPECTED", "bytes", 0, p.settings.unexpected_bytes);
     read_number("RNR_TIMEOUT", "seconds", 1, p.settings.rnr_limit);

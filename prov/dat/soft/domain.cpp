@@ -45,6 +45,7 @@ Domain::~Domain() {
     }
     end_all(lingerers_);
     end_all(dismissed_);
+    viewers_.reset();
     companion_.reset();
     if (opened_) {
         reactor_.remove(handshakes_.fd(), *this);

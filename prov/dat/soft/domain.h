@@ -15,6 +15,7 @@
 #include "soft/mr_table.h"
 #include "soft/reactor.h"
 #include "soft/settings.h"
+#include "soft/statistics.h"
 
 #include <array>
 #include <atomic>
@@ -74,6 +75,7 @@ class Domain : private Pollable {
     // move these, and be woken by them, without touching the path of data.
     Reactor& handshakes() { return handshakes_; }
     MrTable& regions() { return regions_; }
+    Statistics& statistics() { return statistics_; }
     const Settings& settings() const { return settings_; }
 
     // Moves everything that can be moved without blocking; under the gate, as the
@@ -165,6 +167,8 @@ class Domain : private Pollable {
     void retire(std::unique_ptr<Handshake> handshake);
     // What a kind of link keeps with the domain; destroyed with it.
     std::unique_ptr<Companion>& companion() { return companion_; }
+    // The same of what shows statistics() to other processes.
+    std::unique_ptr<Companion>& viewers() { return viewers_; }
     // Owned by the domain until it says dismiss(), or so many others came after it that
     // it is dismissed; one that owes something is the last to be.
     void linger(std::unique_ptr<Lingerer> lingerer);
@@ -213,6 +217,7 @@ class Domain : private Pollable {
     Pollable* arrivals_ = nullptr;
     bool opened_ = false;
     MrTable regions_;
+    Statistics statistics_;
     const Settings settings_;
     const bool wants_thread_;
 
@@ -245,6 +250,7 @@ class Domain : private Pollable {
     std::atomic<bool> put_off_{false};    // pushes_ is not empty
     std::atomic<bool> unattended_{false}; // the progress thread has taken over
     std::unique_ptr<Companion> companion_;
+    std::unique_ptr<Companion> viewers_;
     std::unique_ptr<ProgressThread> thread_;
 };
 

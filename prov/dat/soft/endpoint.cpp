@@ -4,11 +4,13 @@
 #include "soft/endpoint.h"
 
 #include "base/assert.h"
+#include "base/attempt.h"
 #include "base/log.h"
 #include "soft/domain.h"
 #include "soft/shared_receives.h"
 
 #include <algorithm>
+#include <cstring>
 #include <type_traits>
 #include <utility>
 
@@ -21,6 +23,14 @@ using core::Stimulus;
 using core::Verdict;
 
 bool Link::give(const core::CompletionQueue&, core::Success&) noexcept { return false; }
+
+void Link::say_why(const char* text) noexcept {
+    const std::size_t size = std::strlen(text) + 1;
+    (void)base::attempt([&] { why_ = std::make_unique<char[]>(size); });
+    if (why_) {
+        std::memcpy(why_.get(), text, size);
+    }
+}
 
 Endpoint::Endpoint(Domain& domain, EndpointOwner& owner, const Limits& limits, const void* zone,
                    core::State initial, bool named)
@@ -54,6 +64,7 @@ bool Endpoint::begin_connect(std::optional<std::chrono::microseconds> timeout) {
     if (timeout) {
         domain_.handshakes().arm(*this, *timeout);
     }
+    domain_.statistics().join(*this);
     domain_.need_progress();
     return true;
 }
@@ -64,6 +75,7 @@ bool Endpoint::begin_accept() {
     if (core_.call(own ? Stimulus::accept_own : Stimulus::accept_given).refused()) {
         return false;
     }
+    domain_.statistics().join(*this);
     domain_.need_progress();
     return true;
 }
@@ -76,13 +88,15 @@ void Endpoint::expired() { // TMO-2, U-1
 }
 
 bool Endpoint::disconnect(bool graceful) {
-    const Outcome outcome =
-        core_.call(graceful ? Stimulus::disconnect_graceful : Stimulus::disconnect_abrupt);
+    const core::State from = core_.state();
+    const Stimulus stimulus =
+        graceful ? Stimulus::disconnect_graceful : Stimulus::disconnect_abrupt;
+    const Outcome outcome = core_.call(stimulus);
     if (outcome.verdict == Verdict::go) {
         if (core_.state() == core::State::disconnect_pending) {
             link_->drain();
         } else {
-            end_attempt(outcome.flush, core::Reason::local, Parting::clean, {});
+            end_attempt(from, stimulus, outcome.flush, core::Reason::local, Parting::clean, {});
         }
     }
     return !outcome.refused();
@@ -102,12 +116,20 @@ void Endpoint::free() {
     prepared_.reset();
     if (core_.state() == core::State::provider) { // EP-16: given back
         flush(core::Flush::recvs);
+        domain_.statistics().leave(*this);
         return leave_queues();
     }
     const Outcome outcome = core_.call(Stimulus::free);
     DAT_ASSERT(!outcome.refused());
+    const core::State from = core_.state();
     let_go(Parting::clean);
+    const Statistics::Carried carried{core_.requests().first(), core_.receives().first()};
     flush(outcome.flush);
+    if (tally_.kind) { // a connection that the program has not ended before
+        domain_.statistics().ended(*this, from, Stimulus::free, Event::none, core::Reason::local,
+                                   carried);
+    }
+    domain_.statistics().leave(*this);
     leave_queues();
 }
 
@@ -269,6 +291,14 @@ void Endpoint::established(core::Attempt of, Stimulus stimulus, std::unique_ptr<
     domain_.handshakes().disarm(*this);
     domain_.retire(std::move(handshake_));
     link_ = std::move(link);
+    tally_.kind = link_->kind();
+    tally_.established = Clock::now();
+    tally_.requests_before = core_.requests().first();
+    tally_.receives_before = core_.receives().first();
+    tally_.request_bytes_before = tally_.request_bytes;
+    tally_.receive_bytes_before = tally_.receive_bytes;
+    tally_.facts = {};
+    domain_.statistics().established();
     owner_.link_ready(*link_);
     raise(outcome.event, core::Reason::none, private_data);
     link_->start();
@@ -279,9 +309,10 @@ void Endpoint::established(core::Attempt of, Stimulus stimulus, std::unique_ptr<
 
 void Endpoint::failed(core::Attempt of, Stimulus stimulus, core::Reason reason,
                       std::span<const std::byte> private_data) {
+    const core::State from = core_.state();
     const Outcome outcome = core_.happen(stimulus, of);
     if (outcome.verdict == Verdict::go) {
-        end_attempt(outcome.flush, reason, Parting::abandon, private_data);
+        end_attempt(from, stimulus, outcome.flush, reason, Parting::abandon, private_data);
     }
 }
 
@@ -305,13 +336,14 @@ void Endpoint::complete_receive(std::uint64_t seq, DtoStatus status, std::size_t
 
 void Endpoint::over(Stimulus stimulus, core::Reason reason, Parting parting,
                     std::uint32_t terminate_code) {
+    const core::State from = core_.state();
     const Outcome outcome = core_.happen(stimulus, core_.attempt());
     if (outcome.verdict == Verdict::go) {
         terminate_code_ = terminate_code;
         if (parting == Parting::clean && stimulus == Stimulus::broken) {
             parting = Parting::broken;
         }
-        end_attempt(outcome.flush, reason, parting, {});
+        end_attempt(from, stimulus, outcome.flush, reason, parting, {});
     }
 }
 
@@ -351,6 +383,7 @@ bool Endpoint::goes_on(std::uint64_t seq, std::size_t used) {
         r.completion_flags |= arrival_flags_.released;
         return false;
     }
+    tally_.receive_bytes += used;
     report(r, DtoStatus::success);
     r.completion_flags = r.posted_flags;
     r.iov.base += used;
@@ -411,6 +444,7 @@ std::uint64_t Endpoint::adopt(const Receive& shared) {
 }
 
 void Endpoint::set_starved(bool starved) {
+    tally_.not_ready += starved && !starved_ ? 1 : 0;
     if (shared_ && starved != starved_) {
         if (starved) {
             shared_->starve(*this);
@@ -529,14 +563,18 @@ void Endpoint::flush(core::Flush what) {
 }
 
 // EP-68: this domain lets go of everything at once, so ENDING lasts for this call.
-void Endpoint::end_attempt(core::Flush what, core::Reason reason, Parting parting,
+void Endpoint::end_attempt(core::State from, Stimulus stimulus, core::Flush what,
+                           core::Reason reason, Parting parting,
                            std::span<const std::byte> private_data) {
     // What it lies in, a handshake, is retired and not destroyed before the gate is left.
     let_go(parting);
+    const Statistics::Carried carried{core_.requests().first(), core_.receives().first()};
     flush(what);
     const Outcome outcome = core_.happen(Stimulus::flushed, core_.attempt());
     last_end_ = outcome.event;
     reason_ = reason;
+    domain_.statistics().ended(*this, from, stimulus, outcome.event, reason, carried);
+    tally_.kind.reset();
     raise(outcome.event, reason, private_data);
 }
 
@@ -544,6 +582,7 @@ void Endpoint::complete_requests() {
     core::DtoStream::Done done{};
     while (core_.requests().pop(done)) {
         const Request& r = request(done.seq);
+        tally_.request_bytes -= done.status == DtoStatus::success ? 0 : r.length;
         if (r.op == OpCode::bind && done.status != DtoStatus::success) [[unlikely]] {
             domain_.regions().spoil(r.remote_key); // RMR-6
         }
@@ -554,7 +593,9 @@ void Endpoint::complete_requests() {
 void Endpoint::complete_receives() {
     core::DtoStream::Done done{};
     while (core_.receives().pop(done)) {
-        report(receive(done.seq), done.status);
+        const Receive& r = receive(done.seq);
+        tally_.receive_bytes += done.status == DtoStatus::success ? r.length : 0;
+        report(r, done.status);
     }
 }
 

@@ -17,6 +17,7 @@
 #include "soft/reactor.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -174,9 +175,18 @@ struct ArrivalFlags {
     std::uint64_t released = 0; // of a `multi` receive: it serves no more
 };
 
+// As text, with a zero at the end.
+struct EndpointNames {
+    std::array<char, 64> local{};
+    std::array<char, 64> peer{};
+};
+
 // Who an endpoint belongs to. Called under the domain's gate.
 class EndpointOwner {
   public:
+    // For those who look (Statistics).
+    virtual void tell(EndpointNames&) const {}
+    virtual const char* words_for(core::Reason) const { return ""; }
     // The link is known: operation tables may be set for its kind. Comes before
     // the ESTABLISHED event.
     virtual void link_ready(Link& link) = 0;
@@ -190,8 +200,25 @@ class EndpointOwner {
 };
 
 struct Starved; // the list of SharedReceives that an endpoint may be in
+struct Counted; // that of Statistics
 
-class Endpoint : public base::Hook<Starved>, private Timer {
+// What an endpoint counts besides the numbers of its streams, since it was made.
+struct Tally {
+    std::uint64_t request_bytes = 0; // of requests that are outstanding or have succeeded
+    std::uint64_t receive_bytes = 0; // of messages in receives that succeeded
+    std::uint64_t not_ready = 0;     // a message began to wait for a receive
+    std::uint64_t number = 0;        // of the endpoint in its domain
+    // Of the connection at hand; kind: once it is established.
+    std::optional<LinkKind> kind;
+    Clock::time_point established{};
+    std::uint64_t requests_before = 0; // that had completed when it began, and so on
+    std::uint64_t receives_before = 0;
+    std::uint64_t request_bytes_before = 0;
+    std::uint64_t receive_bytes_before = 0;
+    LinkFacts facts; // as the link said last
+};
+
+class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private Timer {
   public:
     struct Limits {
         std::uint32_t requests = 128; // DTO-5
@@ -208,6 +235,9 @@ class Endpoint : public base::Hook<Starved>, private Timer {
     Endpoint& operator=(const Endpoint&) = delete;
 
     Domain& domain() { return domain_; }
+    const EndpointOwner& owner() const { return owner_; }
+    Tally& tally() { return tally_; }
+    const Tally& tally() const { return tally_; }
     const void* zone() const { return zone_; }
     // EPA-7: receives that are posted already belong to the zone before.
     void set_zone(const void* zone);
@@ -312,6 +342,8 @@ class Endpoint : public base::Hook<Starved>, private Timer {
         ++divided_;
         set_straight();
     }
+    // A slot was filled. At the post, since the length is at hand there.
+    void count_posted(const Request& request) { tally_.request_bytes += request.length; }
     // After begin_request() said flushed, and the slot was filled (FLS-1).
     void request_flushed() { complete_requests(); }
     // Takes back the oldest receive with that context that no message has taken: its
@@ -346,6 +378,7 @@ class Endpoint : public base::Hook<Starved>, private Timer {
         return slots_.inline_areas + std::size_t{core_.requests().slot(seq)} * kInjectSize;
     }
     Link* link() { return link_.get(); }
+    const Link* link() const { return link_.get(); }
     // It was accepted, it changes something at the peer, and its success is not reported: it
     // goes out also where the connection is ended before it did.
     bool is_owed(const Request& r) const {
@@ -416,6 +449,7 @@ class Endpoint : public base::Hook<Starved>, private Timer {
         if (done.multi || !core_.receives().succeed_first(seq)) [[unlikely]] {
             return complete_receive(seq, core::DtoStatus::success, length);
         }
+        tally_.receive_bytes += length;
         report_message(done, length, done.address());
     }
     // The same, of a receive of one segment that serves one message.
@@ -424,6 +458,7 @@ class Endpoint : public base::Hook<Starved>, private Timer {
             return complete_receive(seq, core::DtoStatus::success, length);
         }
         const Receive& done = receive(seq);
+        tally_.receive_bytes += length;
         report_message(done, length, done.iov.base);
     }
     // The same two, of the next in posting order, for who reads that queue: what would be pushed.
@@ -435,6 +470,7 @@ class Endpoint : public base::Hook<Starved>, private Timer {
             return false;
         }
         const Receive& done = receive(seq);
+        tally_.receive_bytes += length;
         success = {done.context, done.completion_flags, length, done.iov.base, 0};
         return true;
     }
@@ -494,8 +530,9 @@ class Endpoint : public base::Hook<Starved>, private Timer {
     void expired() override; // the connect timeout, or too_many_
     void let_go(Parting parting);
     void flush(core::Flush what);
-    void end_attempt(core::Flush what, core::Reason reason, Parting parting,
-                     std::span<const std::byte> private_data);
+    // `from`: the state that the stimulus met.
+    void end_attempt(core::State from, core::Stimulus stimulus, core::Flush what,
+                     core::Reason reason, Parting parting, std::span<const std::byte> private_data);
     void receive_posted(std::uint64_t seq, core::PostVerdict verdict);
     void complete_requests();
     void complete_receives();
@@ -589,6 +626,7 @@ class Endpoint : public base::Hook<Starved>, private Timer {
     // The same where a success that is reported is a completion, and no more than that.
     core::CompletionQueue* straight_requests_ = nullptr;
     core::CompletionQueue* straight_receives_ = nullptr;
+    Tally tally_;
     std::unique_ptr<Handshake> handshake_;
     std::unique_ptr<Link> link_;
     std::unique_ptr<Companion> prepared_;

@@ -30,6 +30,12 @@ enum class Parting : std::uint8_t {
     abandon, // nothing more can or need be sent
 };
 
+// What a link can say of itself; all ones: nothing.
+struct LinkFacts {
+    std::uint64_t retransmissions = ~0ull; // of TCP
+    std::uint64_t rtt_us = ~0ull;
+};
+
 // The lists of a domain that a link may be in.
 struct ToBePushed;
 struct AwaitsRoom;
@@ -44,6 +50,13 @@ class Link : public core::CompletionQueue::Source,
     Link& operator=(const Link&) = delete;
 
     LinkKind kind() const { return kind_; }
+
+    // Why the connection has this link, for those who ask. Takes memory, and does without where
+    // there is none.
+    void say_why(const char* text) noexcept;
+    const char* why() const { return why_ ? why_.get() : ""; }
+    // May take a system call.
+    virtual void describe(LinkFacts&) const {}
 
     // Of a link that offers. Not inline, lest a caller expects this one.
     bool give(const core::CompletionQueue& to, core::Success& success) noexcept override;
@@ -85,6 +98,7 @@ class Link : public core::CompletionQueue::Source,
     bool polled_directly_ = false;
     std::uint32_t counted_in_ = 0; // turn of DirectPolling
     std::unique_ptr<Link> next_dead_;
+    std::unique_ptr<char[]> why_;
 };
 
 // A link whose state lies in memory: looking at it costs no system call. While it is

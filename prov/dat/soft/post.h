@@ -37,9 +37,11 @@ template <class L, class Fill>
     if (verdict == core::PostVerdict::posted) [[likely]] {
         Request& request = endpoint.request(seq);
         std::forward<Fill>(fill)(request, seq);
+        endpoint.count_posted(request);
         transmit<L>(*endpoint.link(), request, seq, more);
     } else if (verdict == core::PostVerdict::flushed) {
         std::forward<Fill>(fill)(endpoint.request(seq), seq);
+        endpoint.count_posted(endpoint.request(seq));
         endpoint.request_flushed();
     } else {
         endpoint.look_for_room();
@@ -58,6 +60,7 @@ inline core::PostVerdict post_divided(Endpoint& endpoint, std::size_t count, boo
         const core::PostVerdict verdict = endpoint.begin_request(seq);
         if (verdict == core::PostVerdict::flushed) {
             fill(endpoint.request(seq), seq, count);
+            endpoint.count_posted(endpoint.request(seq));
             endpoint.request_flushed();
         } else {
             endpoint.look_for_room();
@@ -72,6 +75,7 @@ inline core::PostVerdict post_divided(Endpoint& endpoint, std::size_t count, boo
     for (std::size_t i = 0; i < count; ++i) {
         seq = endpoint.begin_taken_request();
         fill(endpoint.request(seq), seq, i);
+        endpoint.count_posted(endpoint.request(seq));
     }
     endpoint.link()->transmit(endpoint.request(seq), seq, more);
     return core::PostVerdict::posted;
@@ -92,6 +96,7 @@ template <class L, class Fill>
     const std::uint64_t seq = endpoint.begin_taken_request();
     Request& request = endpoint.request(seq);
     std::forward<Fill>(fill)(request, seq);
+    endpoint.count_posted(request);
     if (!static_cast<L*>(link)->transmit_straight(request, seq)) [[unlikely]] {
         static_cast<L*>(endpoint.link())->transmit_last();
     }

@@ -22,11 +22,18 @@ enum class ShmPeers : std::uint8_t {
     any,  // whoever reaches the local socket and is expected there
 };
 
+enum class Stats : std::uint8_t {
+    shown,   // to who looks (shm/viewers.h)
+    off,     // not even that
+    summary, // and logged as a domain closes
+};
+
 struct Settings {
     Crc crc = Crc::automatic;
-    bool check_buffers = false;                 // memory is looked at before it is used
-    bool shm = true;                            // between peers of one host, shared memory
-    ShmPeers shm_peers = ShmPeers::user;        // and of whom
+    bool check_buffers = false;          // memory is looked at before it is used
+    bool shm = true;                     // between peers of one host, shared memory
+    ShmPeers shm_peers = ShmPeers::user; // and of whom
+    Stats stats = Stats::shown;
     std::size_t unexpected_bytes = 64 * 1024;   // U-9: staged for a connection without a receive
     std::chrono::seconds rnr_limit{10};         // U-9
     std::chrono::milliseconds end_grace{10000}; // U-67

@@ -19,6 +19,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <span>
@@ -115,6 +116,15 @@ class TcpHandshake : public soft::Handshake, protected soft::Pollable, protected
             ep_ctrl, "the connection with %s uses shared memory: large messages from there %s%s",
             peer.text().c_str(), joint.parameters.pulls ? "are copied once" : "come in pieces: ",
             joint.parameters.pulls ? "" : joint.why.data());
+    }
+
+    // The same for those who look.
+    static void say_why(soft::Link& link, const shm::Joint& joint) {
+        std::array<char, sizeof(shm::Why) + 64> text{};
+        std::snprintf(text.data(), text.size(), "large messages from there %s%s",
+                      joint.parameters.pulls ? "are copied once" : "come in pieces: ",
+                      joint.parameters.pulls ? "" : joint.why.data());
+        link.say_why(text.data());
     }
 
     void lost() override {

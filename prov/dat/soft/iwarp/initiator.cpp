@@ -304,6 +304,7 @@ class Initiator final : public TcpHandshake {
         if (auto link =
                 make_link<shm::Link>(Stimulus::broken, std::move(joint_.bell),
                                      std::move(joint_.segment), joint_.parameters, left.local())) {
+            say_why(*link, joint_);
             endpoint_.established(attempt_, Stimulus::peer_accepted, std::move(link),
                                   reply_.private_data);
         }
@@ -343,6 +344,7 @@ class Initiator final : public TcpHandshake {
             parameters.ird = endpoint_.reads().in;
         }
         if (auto link = make_link<Link>(Stimulus::broken, detach(), parameters)) {
+            link->say_why(why_tcp(reply));
             endpoint_.established(attempt_, Stimulus::peer_accepted, std::move(link),
                                   reply.private_data);
         }

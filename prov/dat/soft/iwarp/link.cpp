@@ -37,6 +37,14 @@ Link::Link(soft::Endpoint& endpoint, Socket socket, const Parameters& parameters
 
 Link::~Link() { DAT_ASSERT(over_); }
 
+void Link::describe(soft::LinkFacts& facts) const {
+    tcp_info info{};
+    socklen_t size = sizeof info;
+    if (getsockopt(socket_.fd(), IPPROTO_TCP, TCP_INFO, &info, &size) == 0) {
+        facts = {info.tcpi_total_retrans, info.tcpi_rtt};
+    }
+}
+
 void Link::start() {
     interest_ = EPOLLIN;
     if (const int error = domain_.reactor().add(socket_.fd(), interest_, *this); error != 0) {

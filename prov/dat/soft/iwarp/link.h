@@ -60,6 +60,7 @@ class Link final : public soft::Link, private soft::Pollable {
     // An RDMA read would ever go out.
     bool peer_serves_reads() const override { return sender_.peer_serves_reads(); }
 
+    void describe(soft::LinkFacts& facts) const override;
     void start() override;
     void poll() override;
     void push() override;

@@ -107,6 +107,7 @@ class Responder final : public TcpHandshake, private shm::Host {
         if (auto link =
                 make_link<shm::Link>(Stimulus::handshake_failed, std::move(joint.bell),
                                      std::move(joint.segment), joint.parameters, left.local())) {
+            say_why(*link, joint);
             endpoint_.established(attempt_, Stimulus::handshake_done, std::move(link), {});
         }
     }
@@ -195,6 +196,7 @@ class Responder final : public TcpHandshake, private shm::Host {
         auto link = make_link<Link>(Stimulus::handshake_failed, detach(), parameters_,
                                     std::span<const std::byte>(buffer_.data(), in_));
         if (link) {
+            link->say_why(why_tcp_);
             endpoint_.established(attempt_, Stimulus::handshake_done, std::move(link), {});
         }
     }

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// dat_top: shows the connections of this user's processes, and why they ended. Exit status: 0; 1
+// where something failed; 2 for bad usage. May include: util/top, std, CLI11.
+#include "view.h"
+
+#include "config.h"
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <optional>
+#include <poll.h>
+#include <stdexcept>
+#include <string>
+#include <sys/ioctl.h>
+#include <unistd.h>
+#include <utility>
+
+namespace dat::top {
+namespace {
+
+struct Options {
+    double interval_s = 1;
+    bool once = false;
+    bool json = false;
+    std::string prometheus; // a file, or -; empty: none
+    pid_t process = 0;      // 0: all
+    bool ends = false;
+};
+
+// Those that have not answered by then are shown as such.
+constexpr std::chrono::milliseconds kPatience{500};
+
+Style style_of(int fd) {
+    Style style;
+    if (::isatty(fd) == 1) {
+        style.colours = !std::getenv("NO_COLOR");
+        winsize size{};
+        if (::ioctl(fd, TIOCGWINSZ, &size) == 0) {
+            style.width = size.ws_col;
+        }
+    }
+    return style;
+}
+
+void print(const std::string& text) {
+    if (std::fputs(text.c_str(), stdout) == EOF || std::fflush(stdout) != 0) {
+        throw std::runtime_error(std::string("standard output: ") + std::strerror(errno));
+    }
+}
+
+// Whole or not at all, whenever the collector looks.
+void write_textfile(const std::string& path, const std::string& text) {
+    if (path == "-") {
+        return print(text);
+    }
+    const std::string aside = path + "." + std::to_string(::getpid());
+    std::ofstream file(aside);
+    file << text;
+    file.close();
+    if (!file || ::rename(aside.c_str(), path.c_str()) != 0) {
+        const int error = errno;
+        ::unlink(aside.c_str());
+        throw std::runtime_error(path + " cannot be written: " + std::strerror(error));
+    }
+}
+
+std::string text_of(const Options& options, const Sight& sight, const Sight* before) {
+    if (options.json) {
+        return json_text(sight, before);
+    }
+    return options.ends ? ends_text(sight, style_of(STDOUT_FILENO))
+                        : top_text(sight, before, style_of(STDOUT_FILENO));
+}
+
+void pause_for(double seconds) { ::poll(nullptr, 0, static_cast<int>(seconds * 1000)); }
+
+int run(int argc, char** argv) {
+    Options options;
+    CLI::App app{"Shows the connections of this user's processes.", "dat_top"};
+    app.set_version_flag("--version", "dat_top (dat) " PACKAGE_VERSION);
+    app.add_option("--interval", options.interval_s, "seconds between two looks")
+        ->check(CLI::Range(0.1, 3600.0))
+        ->capture_default_str();
+    app.add_flag("--once", options.once, "looks twice, an interval apart, prints once and ends");
+    CLI::Option* const json = app.add_flag("--json", options.json, "a line of JSON for each look");
+    app.add_option("--prometheus", options.prometheus,
+                   "looks once and writes a textfile for node_exporter; - is standard output")
+        ->excludes(json);
+    app.add_option("--pid", options.process, "of this process alone")->check(CLI::PositiveNumber);
+    app.require_subcommand(0, 1);
+    app.fallthrough();
+    app.add_subcommand("ends", "the last connections that ended, who ended them and why")
+        ->callback([&options] { options.ends = true; });
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError& wrong) {
+        if (wrong.get_exit_code() == 0) {
+            return app.exit(wrong); // --help, --version
+        }
+        std::fprintf(stderr, "dat_top: %s (--help shows the options)\n", wrong.what());
+        return 2;
+    }
+    const std::optional<pid_t> only =
+        options.process > 0 ? std::optional(options.process) : std::nullopt;
+    Looker looker;
+    Sight before = looker.look(kPatience, only);
+    if (!options.prometheus.empty()) {
+        write_textfile(options.prometheus, prometheus_text(before));
+        return 0;
+    }
+    if (options.ends) {
+        print(text_of(options, before, nullptr));
+        return 0;
+    }
+    const bool live = !options.once && !options.json && ::isatty(STDOUT_FILENO) == 1;
+    if (!options.once) {
+        print((live ? "\033[H\033[J" : "") + text_of(options, before, nullptr));
+    }
+    for (;;) {
+        pause_for(options.interval_s);
+        Sight now = looker.look(kPatience, only);
+        print((live ? "\033[H\033[J" : "") + text_of(options, now, &before));
+        if (options.once) {
+            return 0;
+        }
+        before = std::move(now);
+    }
+}
+
+} // namespace
+} // namespace dat::top
+
+int main(int argc, char** argv) {
+    try {
+        return dat::top::run(argc, argv);
+    } catch (const std::exception& trouble) {
+        std::fprintf(stderr, "dat_top: %s\n", trouble.what());
+        return 1;
+    }
+}
