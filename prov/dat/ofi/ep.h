@@ -106,6 +106,7 @@ class Endpoint final : public fid_ep, private soft::EndpointOwner {
 
   private:
     void link_ready(soft::Link& link) override;
+    void note_peer(soft::LinkKind kind);
     void raise(const core::ConnectionEvent& event) override;
     // Before an attempt begins: room for the events that it may raise. Throws std::bad_alloc.
     void expect_events();

@@ -15,6 +15,7 @@
 #include "soft/mr_table.h"
 #include "soft/reactor.h"
 #include "soft/settings.h"
+#include "soft/trace.h"
 
 #include <array>
 #include <atomic>
@@ -75,6 +76,8 @@ class Domain : private Pollable {
     Reactor& handshakes() { return handshakes_; }
     MrTable& regions() { return regions_; }
     const Settings& settings() const { return settings_; }
+    // Where its endpoints write what happens to them; nullptr: nowhere.
+    Trace* trace() const { return trace_; }
 
     // Moves everything that can be moved without blocking; under the gate, as the
     // application.
@@ -211,6 +214,7 @@ class Domain : private Pollable {
     bool opened_ = false;
     MrTable regions_;
     const Settings settings_;
+    Trace* const trace_ = Trace::of_process(settings_);
     const bool wants_thread_;
 
     // nullptr: struck out, while being walked over. There is room for each that exists.
