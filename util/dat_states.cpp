@@ -4,6 +4,7 @@
 // Markdown, as a manual page, or as a picture for Graphviz. Exit status: 0, or
 // 2 for bad usage. May include: core.
 #include "core/ep_state.h"
+#include "state_colours.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -15,6 +16,9 @@
 #include <vector>
 
 using namespace dat::core;
+using dat::util::is_dashed;
+using dat::util::kUsualColour;
+using dat::util::state_colour;
 
 namespace {
 
@@ -448,15 +452,20 @@ void print_dot() {
                 "           label=\"EVENT: stimuli that bring it. Beside END an event is "
                 "recorded; flushed raises it.\\lfree and ia_close, which destroy the endpoint, "
                 "are left out.\\l\"];\n"
-                "    node [shape=box, style=\"rounded,filled\", fillcolor=\"#f2f2f2\", "
+                "    node [shape=box, style=\"rounded,filled\", fillcolor=\"%s\", "
                 "fontname=\"Helvetica\"];\n"
-                "    edge [fontname=\"Helvetica\", fontsize=10];\n");
+                "    edge [fontname=\"Helvetica\", fontsize=10];\n",
+                kUsualColour.data());
     for (const State state : states()) {
-        const char* extra = state == State::connected ? ", fillcolor=\"#cfe8cf\""
-                            : state == State::ending  ? ", style=\"rounded,filled,dashed\""
-                                                      : "";
+        std::string extra;
+        if (state_colour(state) != kUsualColour) {
+            extra = ", fillcolor=\"" + std::string(state_colour(state)) + "\"";
+        }
+        if (is_dashed(state)) {
+            extra += ", style=\"rounded,filled,dashed\"";
+        }
         std::printf("    %s [label=\"%s\\n%s\"%s];\n", abbreviation(state).data(),
-                    abbreviation(state).data(), name(state).data(), extra);
+                    abbreviation(state).data(), name(state).data(), extra.c_str());
     }
     std::printf("    PROVIDER [label=\"back to the provider\", shape=plaintext, style=\"\"];\n");
     std::vector<State> targets = states();

@@ -308,7 +308,7 @@ Return Ep::attach() {
     recv_flags_ =
         (attributes_.recv_flags & completion::kUnsignalled) != 0 ? completion::kUnsignalled : 0;
     zone_ = parts_.pz ? parts_.pz->pass() : 0;
-    const bool straight = enabled && !ofi::direct::checks_buffers();
+    const bool straight = enabled && !ofi::direct::watches(ep_);
     plain_sends_ = straight && attributes_.max_request_iov >= 1 ? 1 : kNonePlain;
     plain_writes_ = straight && attributes_.max_write_iov >= 1 ? 1 : kNonePlain;
     plain_receives_ = straight && attributes_.max_recv_iov >= 1 && !parts_.srq ? 1 : kNonePlain;

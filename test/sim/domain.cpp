@@ -29,11 +29,13 @@ bool World::in_data_state(int host) const {
 Verdict World::happen(int host, Stimulus stimulus, core::Attempt of) {
     core::Endpoint& ep = host_(host).ep;
     const State before = ep.state();
+    const core::Attempt attempt = ep.attempt();
     const core::Attempt claimed = config_.fault == Fault::no_attempt_check ? ep.attempt() : of;
     if (claimed == ep.attempt() && before < State::destroyed) {
         reach(stimulus, before);
     }
     const core::Outcome outcome = ep.happen(stimulus, claimed);
+    record(host, stimulus, before, claimed, outcome, claimed != attempt);
     after(host, stimulus, before, outcome);
     return outcome.verdict;
 }
@@ -177,6 +179,12 @@ void World::complete(int host, Direction direction, const core::DtoStream::Done&
         note(host, direction == Direction::request ? "request completes" : "receive completes",
              std::to_string(done.seq) + " status " + std::to_string(static_cast<int>(done.status)));
     }
+    record({.kind = Recorded::Kind::completed,
+            .host = host,
+            .attempt = host_(host).ep.attempt(),
+            .direction = direction,
+            .seq = done.seq,
+            .status = done.status});
     violate(host, host_(host).consumer.completed(direction, done.seq, done.status));
     Conn* conn = done.status == DtoStatus::success ? current(host) : nullptr;
     if (!conn) {
@@ -227,6 +235,7 @@ void World::check_cause(int host, Event event) {
     const Side& peer = conn->side[static_cast<std::size_t>(other(host))];
     if (event == Event::established) {
         side.up = true;
+        record({.kind = Recorded::Kind::peer, .host = host, .conn = conn->id});
         if (conn->initiator == host ? !peer.accepted : !peer.up && !config_.no_ready) {
             violate(host, "EP-67: ESTABLISHED, but the peer has not gone along");
         }

@@ -78,6 +78,7 @@ Config choose_config(Random& random, const RunOptions& options) {
     Config config;
     config.fault = options.fault;
     config.notes = options.trace;
+    config.records = options.recorder != nullptr;
     config.separate_lanes = random.chance(2);
     config.slow_flush = random.chance(2);
     config.local_completion = random.chance(3);
@@ -100,6 +101,7 @@ class Run {
           world_(choose_config(random_, options)), weights_(choose_weights(random_)) {}
 
     RunResult go() {
+        collect();
         for (std::uint32_t i = 0; i < options_.steps && passing(); ++i) {
             act(pick(world_.enabled_actions()));
         }
@@ -138,6 +140,7 @@ class Run {
                         to_string(action).c_str());
         }
         world_.step(action);
+        notes_taken_ = records_taken_ = 0;
         ++result_.steps;
         for (const Reached& r : world_.reached()) {
             if (r.state < core::State::destroyed) {
@@ -148,11 +151,15 @@ class Run {
         collect();
     }
 
+    // What is new since the last time: a world has notes and records of its last step.
     void collect() {
-        if (options_.trace) {
-            for (const std::string& line : world_.notes()) {
-                std::printf("                  %s\n", line.c_str());
-            }
+        const std::vector<std::string>& notes = world_.notes();
+        for (; options_.trace && notes_taken_ < notes.size(); ++notes_taken_) {
+            std::printf("                  %s\n", notes[notes_taken_].c_str());
+        }
+        const std::vector<Recorded>& records = world_.records();
+        for (; options_.recorder && records_taken_ < records.size(); ++records_taken_) {
+            options_.recorder->take(result_.steps, records[records_taken_]);
         }
         result_.violations = world_.violations();
     }
@@ -194,6 +201,8 @@ class Run {
     World world_;
     Weights weights_;
     RunResult result_;
+    std::size_t notes_taken_ = 0;
+    std::size_t records_taken_ = 0;
 };
 
 } // namespace

@@ -15,11 +15,21 @@
 
 namespace dat::sim {
 
+// Takes what happens, with the number of the action, from 1; 0: before the first.
+class Recorder {
+  public:
+    virtual void take(std::uint64_t step, const Recorded& what) = 0;
+
+  protected:
+    ~Recorder() = default;
+};
+
 struct RunOptions {
     std::uint64_t seed = 1;
     std::uint32_t steps = 120; // actions before everything winds down
     Fault fault = Fault::none;
-    bool trace = false; // print actions and what they cause to stdout
+    bool trace = false;           // print actions and what they cause to stdout
+    Recorder* recorder = nullptr; // what they cause goes there
 };
 
 // How often each stimulus met each state.

@@ -3,8 +3,9 @@
 // sim_random: seeded random runs of two endpoint cores over a simulated
 // network. A run that fails prints its seed and the command that replays it.
 // Exit status: 0 all runs passed, 1 one failed, 2 bad usage.
-// May include: core.
+// May include: core, soft/trace.h.
 #include "sim/random_run.h"
+#include "sim/trace_file.h"
 
 #include <cerrno>
 #include <cstdio>
@@ -20,18 +21,21 @@ namespace {
 
 constexpr const char* kUsage =
     "usage: sim_random [--seed N] [--runs N] [--steps N] [--fault NAME] [--trace] [--coverage]\n"
+    "                  [--trace-file FILE]\n"
     "\n"
     "  --seed N      first seed (1); each run takes the next one\n"
     "  --runs N      number of runs (20000)\n"
     "  --steps N     actions of a run before it winds down (120)\n"
     "  --fault NAME  plant a fault; \"list\" prints the names\n"
     "  --trace       print every action and what it causes\n"
+    "  --trace-file FILE  write the run that fails, or the last, to FILE, for dat_trace\n"
     "  --coverage    print how often each stimulus met each state\n";
 
 struct Options {
     RunOptions run;
     std::uint64_t runs = 20000;
     bool coverage = false;
+    const char* trace_file = nullptr;
 };
 
 std::optional<std::uint64_t> number(const char* text) {
@@ -73,11 +77,15 @@ Fault fault_or_exit(const char* text) {
 }
 
 Options parse(int argc, char** argv) {
-    static const option kLong[] = {
-        {"seed", required_argument, nullptr, 's'},  {"runs", required_argument, nullptr, 'r'},
-        {"steps", required_argument, nullptr, 'n'}, {"fault", required_argument, nullptr, 'f'},
-        {"trace", no_argument, nullptr, 't'},       {"coverage", no_argument, nullptr, 'c'},
-        {"help", no_argument, nullptr, 'h'},        {nullptr, 0, nullptr, 0}};
+    static const option kLong[] = {{"seed", required_argument, nullptr, 's'},
+                                   {"runs", required_argument, nullptr, 'r'},
+                                   {"steps", required_argument, nullptr, 'n'},
+                                   {"fault", required_argument, nullptr, 'f'},
+                                   {"trace", no_argument, nullptr, 't'},
+                                   {"coverage", no_argument, nullptr, 'c'},
+                                   {"help", no_argument, nullptr, 'h'},
+                                   {"trace-file", required_argument, nullptr, 'o'},
+                                   {nullptr, 0, nullptr, 0}};
     Options out;
     for (int c = 0; (c = getopt_long(argc, argv, "h", kLong, nullptr)) != -1;) {
         switch (c) {
@@ -98,6 +106,9 @@ Options parse(int argc, char** argv) {
             break;
         case 'c':
             out.coverage = true;
+            break;
+        case 'o':
+            out.trace_file = optarg;
             break;
         case 'h':
             std::fputs(kUsage, stdout);
@@ -126,6 +137,21 @@ void print_coverage(const Coverage& coverage) {
     std::printf("\n");
 }
 
+// A seed gives the same run again, which is written down then.
+int write_trace(RunOptions run, const char* path) {
+    TraceFile file;
+    if (const int error = file.open(path); error != 0) {
+        std::fprintf(stderr, "sim_random: %s: %s\n", path, std::strerror(-error));
+        return 2;
+    }
+    Coverage coverage{};
+    run.recorder = &file;
+    run.trace = false;
+    random_run(run, coverage);
+    std::printf("trace: dat_trace --html -o page.html %s\n", path);
+    return 0;
+}
+
 int report_failure(const RunOptions& run, const RunResult& result) {
     const auto seed = static_cast<unsigned long long>(run.seed);
     for (const Violation& violation : result.violations) {
@@ -150,8 +176,15 @@ int main(int argc, char** argv) {
         const RunResult result = random_run(options.run, coverage);
         steps += result.steps;
         if (!result.violations.empty()) {
+            if (options.trace_file && write_trace(options.run, options.trace_file) != 0) {
+                return 2;
+            }
             return report_failure(options.run, result);
         }
+    }
+    if (options.trace_file && options.runs > 0 &&
+        write_trace(options.run, options.trace_file) != 0) {
+        return 2;
     }
     if (options.coverage) {
         print_coverage(coverage);

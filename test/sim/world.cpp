@@ -20,9 +20,12 @@ using core::Verdict;
 World::World(const Config& config)
     : config_(config), left_(config.budget), hosts_{Host(config.limit), Host(config.limit)} {
     for (int host = 0; host < kHosts; ++host) {
+        created(host, State::unconnected);
         const ServicePoint::Kind kind = config_.listener[static_cast<std::size_t>(host)];
         if (kind == ServicePoint::Kind::provider) { // it makes one for each request
-            host_(host).ep.call(Stimulus::free);
+            const core::Outcome outcome = host_(host).ep.call(Stimulus::free);
+            record(host, Stimulus::free, State::unconnected, core::Attempt{0}, outcome);
+            note(host, core::name(Stimulus::free), core::name(host_(host).ep.state()));
             host_(host).consumer.gone();
         }
         if (kind != ServicePoint::Kind::reserved) {
@@ -35,6 +38,7 @@ World::World(const Config& config)
 
 void World::step(const Action& action) {
     notes_.clear();
+    records_.clear();
     reached_count_ = 0;
     if (is_progress(action.kind)) {
         progress(action);
@@ -140,6 +144,7 @@ Verdict World::call(int host, Stimulus stimulus) {
     const Endpoint before = ep;
     const core::Outcome outcome = ep.call(stimulus);
     reach(stimulus, before.state());
+    record(host, stimulus, before.state(), before.attempt(), outcome);
     if (outcome.verdict != Verdict::go && !(ep == before)) {
         violate(host, "GEN-2: a call that did not go ahead changed the endpoint");
     }
@@ -240,6 +245,11 @@ void World::post(int host, Direction direction, MessageKind kind) {
         violate(host, "DTO-5: more outstanding than the limit");
     }
     h.consumer.posted(direction, seq);
+    record({.kind = Recorded::Kind::posted,
+            .host = host,
+            .attempt = h.ep.attempt(),
+            .direction = direction,
+            .seq = seq});
     Conn* conn = current(host);
     if (conn && request && verdict == PostVerdict::posted) {
         ++conn->side[static_cast<std::size_t>(host)].unacked;
@@ -257,11 +267,14 @@ void World::free(int host) {
     Host& h = host_(host);
     Conn* conn = current(host);
     const State before = h.ep.state();
+    const core::Attempt attempt = h.ep.attempt();
     const core::Outcome outcome = h.ep.call(Stimulus::free);
     reach(Stimulus::free, before);
+    record(host, Stimulus::free, before, attempt, outcome);
     if (outcome.verdict != Verdict::go) {
         return;
     }
+    note(host, core::name(Stimulus::free), core::name(h.ep.state()));
     if (config_.fault == Fault::completion_after_free) {
         h.consumer.gone();
     }
@@ -283,6 +296,7 @@ void World::create(int host, State initial) {
     unbind_all(host);
     host_(host).ep = Endpoint(config_.limit, config_.limit, initial);
     host_(host).consumer.created();
+    created(host, initial);
 }
 
 // --- misfortunes --------------------------------------------------------
@@ -337,7 +351,13 @@ void World::die(int host, bool silent) {
         side.staged.clear();
     }
     reach(Stimulus::ia_close, h.ep.state());
-    h.ep.call(Stimulus::ia_close);
+    const State before = h.ep.state();
+    const core::Attempt attempt = h.ep.attempt();
+    const core::Outcome outcome = h.ep.call(Stimulus::ia_close);
+    record(host, Stimulus::ia_close, before, attempt, outcome);
+    if (h.ep.state() != before) {
+        note(host, core::name(Stimulus::ia_close), core::name(h.ep.state()));
+    }
     h.consumer.gone();
     h.requests.clear();
     h.listener = ServicePoint(ServicePoint::Kind::consumer, config_.backlog);
@@ -378,6 +398,7 @@ void World::progress(const Action& action) {
 void World::violate(int host, Consumer::Broken rule) {
     if (rule) {
         violations_.push_back({host, rule});
+        record({.kind = Recorded::Kind::violation, .host = host, .rule = rule});
         note(host, "VIOLATION", rule);
     }
 }
@@ -410,6 +431,26 @@ void World::check_rest() {
             violate(host, "U-9, U-65: connected to a peer that has gone");
         }
     }
+}
+
+void World::created(int host, State initial) {
+    record({.kind = Recorded::Kind::created, .host = host, .from = initial});
+    note(host, "created", core::name(initial));
+}
+
+void World::record(int host, Stimulus stimulus, State from, core::Attempt attempt,
+                   const core::Outcome& outcome, bool late) {
+    const Endpoint& ep = host_(host).ep;
+    record({.kind = Recorded::Kind::transition,
+            .host = host,
+            .from = from,
+            .to = ep.state(),
+            .stimulus = stimulus,
+            .outcome = outcome,
+            .pending = ep.recorded(),
+            .attempt = attempt,
+            .attempt_after = ep.attempt(),
+            .late = late});
 }
 
 void World::note(int host, std::string_view what, std::string_view detail) {

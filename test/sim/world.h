@@ -118,6 +118,7 @@ struct Config {
     bool unlisten = true;          // Consumers also close their listeners
     bool long_sends = true;        // Consumers also send more than a receive takes
     bool notes = false;            // record what happens in words
+    bool records = false;          // and as values
     std::uint32_t limit = 3;       // operations outstanding a direction
     std::uint32_t backlog = 2;
     Budget budget;
@@ -154,6 +155,26 @@ struct Reached {
     core::State state;
 };
 
+// What happened in a step, for a trace.
+struct Recorded {
+    enum class Kind : std::uint8_t { created, transition, peer, posted, completed, violation };
+    Kind kind{};
+    int host = 0;
+    core::State from{}; // created: the initial one
+    core::State to{};
+    core::Stimulus stimulus{};
+    core::Outcome outcome{};
+    core::Event pending{}; // that ENDING will raise
+    core::Attempt attempt{};
+    core::Attempt attempt_after{};
+    bool late = false;
+    Direction direction{};
+    std::uint64_t seq = 0;
+    core::DtoStatus status{};
+    std::uint32_t conn = 0;
+    std::string_view rule{};
+};
+
 class World {
   public:
     explicit World(const Config& config);
@@ -182,6 +203,8 @@ class World {
 
     // Of the last step alone.
     const std::vector<std::string>& notes() const { return notes_; }
+    // While config().records; those of the constructor are there before the first step.
+    const std::vector<Recorded>& records() const { return records_; }
     std::span<const Reached> reached() const { return {reached_.data(), reached_count_}; }
 
   private:
@@ -279,6 +302,14 @@ class World {
     void check_cause(int host, core::Event event);
 
     void note(int host, std::string_view what, std::string_view detail = {});
+    void record(const Recorded& what) {
+        if (config_.records) {
+            records_.push_back(what);
+        }
+    }
+    void created(int host, core::State initial);
+    void record(int host, core::Stimulus stimulus, core::State from, core::Attempt attempt,
+                const core::Outcome& outcome, bool late = false);
 
     Config config_;
     Budget left_;
@@ -290,6 +321,7 @@ class World {
     std::vector<Timer> timers_;
     std::vector<Violation> violations_;
     std::vector<std::string> notes_;
+    std::vector<Recorded> records_;
     std::array<Reached, 16> reached_{}; // more than one step can meet
     std::size_t reached_count_ = 0;
 };

@@ -117,4 +117,25 @@ std::string_view name(Flush flush) { return at(kFlushNames, flush); }
 std::string_view clauses(Stimulus stimulus) { return at(kStimulusNames, stimulus).clauses; }
 StimulusClass stimulus_class(Stimulus stimulus) { return at(kStimulusNames, stimulus).cls; }
 
+// FNV-1a over all names, in their order.
+std::uint64_t table_fingerprint() {
+    std::uint64_t hash = 0xcbf29ce484222325;
+    const auto add = [&hash](std::string_view text) {
+        for (const char c : text) {
+            hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+        }
+        hash *= 0x100000001b3; // the end of a name counts
+    };
+    for (const StateNames& each : kStateNames) {
+        add(each.name);
+    }
+    for (const StimulusNames& each : kStimulusNames) {
+        add(each.name);
+    }
+    for (const std::string_view each : kEventNames) {
+        add(each);
+    }
+    return hash;
+}
+
 } // namespace dat::core

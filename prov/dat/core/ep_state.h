@@ -83,6 +83,9 @@ std::string_view name(Flush flush);
 std::string_view clauses(Stimulus stimulus);
 StimulusClass stimulus_class(Stimulus stimulus);
 
+// Stands for which number each state, stimulus and event has: another table, another number.
+std::uint64_t table_fingerprint();
+
 } // namespace dat::core
 
 #endif

@@ -25,8 +25,10 @@ struct Path : OverShm {
     static constexpr bool kAnyMemory = false;
 };
 
-// FI_DAT_CHECK_BUFFERS: posts have to go by the tables of the endpoint.
-inline bool checks_buffers() { return parameters().settings.check_buffers; }
+// FI_DAT_CHECK_BUFFERS, FI_DAT_TRACE, probes: posts have to go by the tables of the endpoint.
+inline bool watches(fid_ep* ep) {
+    return parameters().settings.check_buffers || ep_of(ep).soft().trace();
+}
 
 // A message of one segment; `flags` as fi_sendmsg() has them, without FI_INJECT. 0 or -FI_E*.
 // The endpoint is enabled. Its link is expected to be memory, any other goes by a virtual call.

@@ -429,6 +429,22 @@ int Endpoint::hold(fid_t handle) {
     return 0;
 }
 
+// By these the two ends of a connection are found in two traces.
+void Endpoint::note_peer(soft::LinkKind kind) {
+    if (!soft_.trace()) {
+        return;
+    }
+    base::TracePeer peer{};
+    peer.local = name_.bytes();
+    peer.remote = peer_.bytes();
+    peer.local_port = name_.port();
+    peer.remote_port = peer_.port();
+    peer.link = kind == soft::LinkKind::shm     ? base::TraceLink::memory
+                : kind == soft::LinkKind::verbs ? base::TraceLink::device
+                                                : base::TraceLink::tcp;
+    soft_.trace()->peer(peer);
+}
+
 // A program may be reading the pointer in another thread: whole, old or new, and
 // the functions of the old table look whether there is a link by now.
 void Endpoint::link_ready(soft::Link& link) {
@@ -454,7 +470,8 @@ void Endpoint::link_ready(soft::Link& link) {
         name_ = static_cast<iwarp::Link&>(link).local();
         tables = {&msg_ops_iwarp, &rma_ops_iwarp, &atomic_ops_iwarp};
     }
-    if (domain_.soft().settings().check_buffers) {
+    note_peer(link.kind());
+    if (domain_.soft().settings().check_buffers || soft_.trace()) {
         return; // those that it has are for any link
     }
     std::atomic_ref(msg).store(tables.msg, std::memory_order_release);

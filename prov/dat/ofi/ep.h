@@ -108,6 +108,7 @@ class Endpoint final : public fid_ep, private soft::EndpointOwner {
     void tell(soft::EndpointNames& names) const override;
     const char* words_for(core::Reason reason) const override;
     void link_ready(soft::Link& link) override;
+    void note_peer(soft::LinkKind kind);
     void raise(const core::ConnectionEvent& event) override;
     // Before an attempt begins: room for the events that it may raise. Throws std::bad_alloc.
     void expect_events();

@@ -26,6 +26,7 @@
 #include <string>
 #include <string_view>
 #include <strings.h>
+#include <sys/auxv.h>
 #include <type_traits>
 #include <unistd.h>
 #include <utility>
@@ -196,6 +197,13 @@ constexpr Variable kVariables[] = {
     {"TRANSPORT", FI_PARAM_STRING,
      "what fi_getinfo() lists: verbs (RDMA devices), soft (software), auto (for each address a "
      "device first, if there is one, then software). Default: auto"},
+    {"TRACE", FI_PARAM_STRING,
+     "a file in which this process records what becomes of its connections and operations, for "
+     "dat_trace(1); %p in it stands for the number of the process. Default: nothing is recorded"},
+    {"TRACE_SIZE", FI_PARAM_INT,
+     "MiB of that file; where it is full the newest records take the place of the oldest, 1 to "
+     "4096. Default: 64"},
+    {"TRACE_FRAMES", FI_PARAM_BOOL, "1: frames are recorded as well; 0: they are not. Default: 0"},
     {"IFACE", FI_PARAM_STRING,
      "network interfaces that fi_getinfo() lists: names and ranges of addresses, separated by "
      "commas; behind a ^ those that it does not list. Default: all that are up"},
@@ -363,6 +371,26 @@ void read_fork_safe() {
     }
 }
 
+// A program that runs with more rights than its user writes no file of the user's choice.
+void read_trace(soft::Settings& settings) {
+    const char* const text = value_of("TRACE");
+    if (!text || !*text) {
+        return;
+    }
+    if (getauxval(AT_SECURE) != 0) {
+        DAT_WARN(core,
+                 "FI_DAT_TRACE=\"%s\" is ignored: this program runs with more rights than "
+                 "the user who started it",
+                 text);
+        return;
+    }
+    settings.trace = text;
+    std::size_t mib = settings.trace_bytes >> 20;
+    read_number("TRACE_SIZE", "MiB", 1, mib, 4096);
+    settings.trace_bytes = mib << 20;
+    read_switch("TRACE_FRAMES", settings.trace_frames);
+}
+
 void read_parameters(Parameters& p) {
     read_crc(p.settings.crc);
     read_close(p.graceful_close);
@@ -380,6 +408,7 @@ void read_parameters(Parameters& p) {
     read_number("RETRIES", "times", 0, p.settings.retries, 7);
     read_ack_timeout(p.settings.ack_timeout);
     read_fork_safe();
+    read_trace(p.settings);
     if (const char* text = value_of("IFACE")) {
         std::string bad;
         p.interfaces = InterfaceFilter(text, &bad);

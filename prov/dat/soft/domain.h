@@ -16,6 +16,7 @@
 #include "soft/reactor.h"
 #include "soft/settings.h"
 #include "soft/statistics.h"
+#include "soft/trace.h"
 
 #include <array>
 #include <atomic>
@@ -77,6 +78,8 @@ class Domain : private Pollable {
     MrTable& regions() { return regions_; }
     Statistics& statistics() { return statistics_; }
     const Settings& settings() const { return settings_; }
+    // Where its endpoints write what happens to them; nullptr: nowhere.
+    Trace* trace() const { return trace_; }
 
     // Moves everything that can be moved without blocking; under the gate, as the
     // application.
@@ -219,6 +222,7 @@ class Domain : private Pollable {
     MrTable regions_;
     Statistics statistics_;
     const Settings settings_;
+    Trace* const trace_ = Trace::of_process(settings_);
     const bool wants_thread_;
 
     // nullptr: struck out, while being walked over. There is room for each that exists.

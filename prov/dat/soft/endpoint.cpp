@@ -35,7 +35,14 @@ void Link::say_why(const char* text) noexcept {
 Endpoint::Endpoint(Domain& domain, EndpointOwner& owner, const Limits& limits, const void* zone,
                    core::State initial, bool named)
     : domain_(domain), owner_(owner), zone_(zone), core_(limits.requests, limits.receives, initial),
-      slots_(core_.requests().slots(), core_.receives().slots(), named) {}
+      slots_(core_.requests().slots(), core_.receives().slots(), named) {
+    if (Trace* const trace = domain.trace()) {
+        trace_ = std::make_unique<EndpointTrace>(*trace, this, initial);
+    } else if (operations_are_probed()) {
+        trace_ = std::make_unique<EndpointTrace>(Trace::nowhere(), this, initial);
+    }
+    set_straight();
+}
 
 Endpoint::Slots::Slots(std::size_t request_count, std::size_t receive_count, bool named)
     : memory(std::make_unique_for_overwrite<std::byte[]>(
@@ -57,8 +64,33 @@ Endpoint::Slots::Slots(std::size_t request_count, std::size_t receive_count, boo
 
 Endpoint::~Endpoint() { DAT_ASSERT(!link_ && !handshake_ && !prepared_ && !armed()); }
 
+Outcome Endpoint::call(Stimulus stimulus) {
+    const core::State from = core_.state();
+    const core::Attempt attempt = core_.attempt();
+    const Outcome outcome = core_.call(stimulus);
+    // What a call of this side ends, it ends by itself.
+    const auto reason = core_.recorded() == Event::none ? core::Reason::none : core::Reason::local;
+    probe_transition(this, stimulus, from, core_, outcome, reason);
+    if (trace_) {
+        trace_->transition(stimulus, from, attempt, core_, outcome, false, reason, 0);
+    }
+    return outcome;
+}
+
+Outcome Endpoint::happen(Stimulus stimulus, core::Attempt of, core::Reason reason,
+                         std::uint32_t terminate_code) {
+    const core::State from = core_.state();
+    const bool late = of != core_.attempt();
+    const Outcome outcome = core_.happen(stimulus, of);
+    probe_transition(this, stimulus, from, core_, outcome, reason);
+    if (trace_) {
+        trace_->transition(stimulus, from, of, core_, outcome, late, reason, terminate_code);
+    }
+    return outcome;
+}
+
 bool Endpoint::begin_connect(std::optional<std::chrono::microseconds> timeout) {
-    if (core_.call(Stimulus::connect).refused()) {
+    if (call(Stimulus::connect).refused()) {
         return false;
     }
     if (timeout) {
@@ -72,7 +104,7 @@ bool Endpoint::begin_connect(std::optional<std::chrono::microseconds> timeout) {
 bool Endpoint::begin_accept() {
     const bool own = core_.state() == core::State::passive_connection_pending ||
                      core_.state() == core::State::tentative_connection_pending;
-    if (core_.call(own ? Stimulus::accept_own : Stimulus::accept_given).refused()) {
+    if (call(own ? Stimulus::accept_own : Stimulus::accept_given).refused()) {
         return false;
     }
     domain_.statistics().join(*this);
@@ -91,7 +123,7 @@ bool Endpoint::disconnect(bool graceful) {
     const core::State from = core_.state();
     const Stimulus stimulus =
         graceful ? Stimulus::disconnect_graceful : Stimulus::disconnect_abrupt;
-    const Outcome outcome = core_.call(stimulus);
+    const Outcome outcome = call(stimulus);
     if (outcome.verdict == Verdict::go) {
         if (core_.state() == core::State::disconnect_pending) {
             link_->drain();
@@ -103,7 +135,7 @@ bool Endpoint::disconnect(bool graceful) {
 }
 
 bool Endpoint::reset() {
-    const Outcome outcome = core_.call(Stimulus::reset);
+    const Outcome outcome = call(Stimulus::reset);
     if (outcome.verdict == Verdict::go) {
         last_end_ = Event::none;
         reason_ = core::Reason::none;
@@ -119,7 +151,7 @@ void Endpoint::free() {
         domain_.statistics().leave(*this);
         return leave_queues();
     }
-    const Outcome outcome = core_.call(Stimulus::free);
+    const Outcome outcome = call(Stimulus::free);
     DAT_ASSERT(!outcome.refused());
     const core::State from = core_.state();
     let_go(Parting::clean);
@@ -135,8 +167,8 @@ void Endpoint::free() {
 
 Outcome Endpoint::serve(Stimulus stimulus) {
     return core::stimulus_class(stimulus) == core::StimulusClass::api
-               ? core_.call(stimulus)
-               : core_.happen(stimulus, core_.attempt());
+               ? call(stimulus)
+               : happen(stimulus, core_.attempt(), core::Reason::none);
 }
 
 void Endpoint::set_zone(const void* zone) {
@@ -282,7 +314,7 @@ void Endpoint::receive_posted(std::uint64_t seq, core::PostVerdict verdict) {
 
 void Endpoint::established(core::Attempt of, Stimulus stimulus, std::unique_ptr<Link> link,
                            std::span<const std::byte> private_data) {
-    const Outcome outcome = core_.happen(stimulus, of);
+    const Outcome outcome = happen(stimulus, of, core::Reason::none);
     if (outcome.verdict != Verdict::go) { // EP-67: of an attempt that is over
         link->part(Parting::abandon);
         domain_.retire(std::move(link));
@@ -310,7 +342,7 @@ void Endpoint::established(core::Attempt of, Stimulus stimulus, std::unique_ptr<
 void Endpoint::failed(core::Attempt of, Stimulus stimulus, core::Reason reason,
                       std::span<const std::byte> private_data) {
     const core::State from = core_.state();
-    const Outcome outcome = core_.happen(stimulus, of);
+    const Outcome outcome = happen(stimulus, of, reason);
     if (outcome.verdict == Verdict::go) {
         end_attempt(from, stimulus, outcome.flush, reason, Parting::abandon, private_data);
     }
@@ -337,7 +369,7 @@ void Endpoint::complete_receive(std::uint64_t seq, DtoStatus status, std::size_t
 void Endpoint::over(Stimulus stimulus, core::Reason reason, Parting parting,
                     std::uint32_t terminate_code) {
     const core::State from = core_.state();
-    const Outcome outcome = core_.happen(stimulus, core_.attempt());
+    const Outcome outcome = happen(stimulus, core_.attempt(), reason, terminate_code);
     if (outcome.verdict == Verdict::go) {
         terminate_code_ = terminate_code;
         if (parting == Parting::clean && stimulus == Stimulus::broken) {
@@ -384,7 +416,7 @@ bool Endpoint::goes_on(std::uint64_t seq, std::size_t used) {
         return false;
     }
     tally_.receive_bytes += used;
-    report(r, DtoStatus::success);
+    report(r, DtoStatus::success, seq);
     r.completion_flags = r.posted_flags;
     r.iov.base += used;
     r.iov.length = r.capacity = left;
@@ -407,7 +439,7 @@ bool Endpoint::cancel_receive(const void* context) {
     for (std::uint64_t seq = match_next_; seq != core_.receives().next(); ++seq) {
         Receive& r = receive(seq);
         if (r.context == context && core_.receives().withdraw(seq)) {
-            report(r, DtoStatus::flushed);
+            report(r, DtoStatus::flushed, seq);
             complete_receives(); // passes over it where it was the oldest
             return true;
         }
@@ -434,6 +466,9 @@ const Receive& Endpoint::take_shared() { return shared_->take(); }
 std::uint64_t Endpoint::adopt(const Receive& shared) {
     const std::uint64_t seq = core_.receives().post();
     move_receive(shared, receive(seq), receive_aside(seq));
+    if (trace_) [[unlikely]] {
+        trace_->posted(seq, receive(seq), core_.attempt());
+    }
     match_next_ = seq + 1;
     if (core_.receives().outstanding() > watermark_) [[unlikely]] {
         // The link is in the middle of a message: not from here.
@@ -499,6 +534,12 @@ void Endpoint::count(const Request& r, DtoStatus status) {
 }
 
 void Endpoint::report_closely(const Request& r, DtoStatus status) {
+    if (trace_) { // it is the one that was popped last
+        trace_->completed(core_.requests().first() - 1, r, status, core_.attempt());
+        if (!counted_ && divided_ == 0) {
+            return report(r, status, r.length);
+        }
+    }
     if (r.role == Role::part || r.role == Role::owed_part) {
         divided_so_far_.length += r.length;
         if (divided_so_far_.status == DtoStatus::success) {
@@ -517,6 +558,18 @@ void Endpoint::report_closely(const Request& r, DtoStatus status) {
         count(r, of_all);
     }
     report(r, of_all, whole.length + r.length);
+}
+
+void Endpoint::look_closely(const Receive& r, DtoStatus status, std::size_t length,
+                            std::uint64_t seq) {
+    if (counters_.receive) {
+        counters_.receive->add(status);
+    }
+    if (trace_) {
+        const bool by_write = (r.completion_flags & arrival_flags_.by_write) != 0;
+        trace_->completed(seq == kPopped ? core_.receives().first() - 1 : seq, r, status, length,
+                          !by_write, core_.attempt());
+    }
 }
 
 void Endpoint::remote_read(std::uint32_t key) {
@@ -570,7 +623,7 @@ void Endpoint::end_attempt(core::State from, Stimulus stimulus, core::Flush what
     let_go(parting);
     const Statistics::Carried carried{core_.requests().first(), core_.receives().first()};
     flush(what);
-    const Outcome outcome = core_.happen(Stimulus::flushed, core_.attempt());
+    const Outcome outcome = happen(Stimulus::flushed, core_.attempt(), reason, terminate_code_);
     last_end_ = outcome.event;
     reason_ = reason;
     domain_.statistics().ended(*this, from, stimulus, outcome.event, reason, carried);
@@ -600,10 +653,10 @@ void Endpoint::complete_receives() {
 }
 
 // A flushed one has no result.
-void Endpoint::report(const Receive& r, DtoStatus status) {
+void Endpoint::report(const Receive& r, DtoStatus status, std::uint64_t seq) {
     const bool flushed = status == DtoStatus::flushed;
     report(r, status, status == DtoStatus::success ? r.length : 0, flushed ? 0 : r.data,
-           flushed ? 0 : r.overflow);
+           flushed ? 0 : r.overflow, seq);
 }
 
 void Endpoint::raise(Event event, core::Reason reason, std::span<const std::byte> private_data) {

@@ -15,6 +15,7 @@
 #include "core/endpoint.h"
 #include "soft/link.h"
 #include "soft/reactor.h"
+#include "soft/trace.h"
 
 #include <algorithm>
 #include <array>
@@ -284,6 +285,8 @@ class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private
     template <class Kind> std::unique_ptr<Kind> take_prepared() {
         return std::unique_ptr<Kind>(static_cast<Kind*>(prepared_.release()));
     }
+    // What it writes down (FI_DAT_TRACE); nullptr: nothing. Decided when it is made.
+    EndpointTrace* trace() { return trace_.get(); }
     // What finished operations are counted by; nullptr: not at all.
     struct Counters {
         core::Counter* send = nullptr;
@@ -527,6 +530,10 @@ class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private
     void receives_missing();
 
   private:
+    // The two ways into the state table, for this side's calls and for what happens to it.
+    core::Outcome call(core::Stimulus stimulus);
+    core::Outcome happen(core::Stimulus stimulus, core::Attempt of, core::Reason reason,
+                         std::uint32_t terminate_code = 0);
     void expired() override; // the connect timeout, or too_many_
     void let_go(Parting parting);
     void flush(core::Flush what);
@@ -539,20 +546,21 @@ class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private
     void count(const Request& request, core::DtoStatus status);
     // After a queue, a counter or shared receives were set, or divided_ has changed.
     void set_straight() {
-        closely_ = counted_ || divided_ > 0;
+        closely_ = counted_ || divided_ > 0 || trace_;
+        receives_closely_ = counters_.receive || trace_;
         straight_requests_ = closely_ ? nullptr : request_cq_;
-        straight_receives_ = counters_.receive || context_ ? nullptr : receive_cq_;
+        straight_receives_ = receives_closely_ || context_ ? nullptr : receive_cq_;
     }
     bool may_share() const;
     std::uint64_t match_shared() { return adopt(take_shared()); }
     const Receive& take_shared();
     void passed_watermark(std::uint32_t count);
     bool goes_on(std::uint64_t seq, std::size_t used);
-    void report(const Receive& receive, core::DtoStatus status);
+    void report(const Receive& receive, core::DtoStatus status, std::uint64_t seq = kPopped);
     void report(const Receive& r, core::DtoStatus status, std::size_t length, std::uint64_t data,
-                std::size_t overflow) {
-        if (counters_.receive) [[unlikely]] {
-            counters_.receive->add(status);
+                std::size_t overflow, std::uint64_t seq = kPopped) {
+        if (receives_closely_) [[unlikely]] {
+            look_closely(r, status, length, seq);
         }
         const bool success = status == core::DtoStatus::success;
         if ((r.signaled || !success) && receive_cq_) [[likely]] {
@@ -576,6 +584,10 @@ class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private
         }
     }
     void report_closely(const Request& r, core::DtoStatus status);
+    // `seq`: kPopped, or that of a receive that is outstanding.
+    static constexpr std::uint64_t kPopped = ~std::uint64_t{0};
+    void look_closely(const Receive& r, core::DtoStatus status, std::size_t length,
+                      std::uint64_t seq);
     [[gnu::always_inline]] void report_message(const Receive& done, std::size_t length,
                                                std::byte* buffer) {
         if (straight_receives_ && done.signaled) [[likely]] {
@@ -639,9 +651,10 @@ class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private
     std::uint32_t too_many_ = 0;           // not 0: passed_watermark() is due, with it
     bool starved_ = false;
     bool writes_take_receives_ = false;
-    bool counted_ = false;      // counters_ has any
-    bool closely_ = false;      // report_closely() is due
-    std::uint32_t divided_ = 0; // operations of several requests that are outstanding
+    bool counted_ = false;          // counters_ has any
+    bool closely_ = false;          // report_closely() is due
+    bool receives_closely_ = false; // the same for receives: look_closely()
+    std::uint32_t divided_ = 0;     // operations of several requests that are outstanding
     // Of the oldest of them, as far as its requests have completed.
     struct Divided {
         std::uint64_t length = 0;
@@ -657,6 +670,7 @@ class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private
     core::Event last_end_ = core::Event::none;
     core::Reason reason_ = core::Reason::none;
     std::uint32_t terminate_code_ = 0;
+    std::unique_ptr<EndpointTrace> trace_;
 };
 
 } // namespace dat::soft

@@ -26,6 +26,17 @@ template <class L>
     link.transmit(request, seq, more);
 }
 
+// An endpoint that is traced is posted to by the path that expects no kind of link.
+template <class L, class Slot>
+[[gnu::always_inline]] inline void note_post(Endpoint& endpoint, std::uint64_t seq,
+                                             const Slot& slot) {
+    if constexpr (std::is_same_v<L, Link>) {
+        if (EndpointTrace* const trace = endpoint.trace()) [[unlikely]] {
+            trace->posted(seq, slot, endpoint.core().attempt());
+        }
+    }
+}
+
 // Posts a request. L: the expected kind of link, or Link. `fill(request, seq)` writes the slot,
 // whose contents are those of an earlier request; it runs only where the post is accepted. `more`:
 // another post follows at once, so sending may wait for it (FI_MORE).
@@ -38,10 +49,12 @@ template <class L, class Fill>
         Request& request = endpoint.request(seq);
         std::forward<Fill>(fill)(request, seq);
         endpoint.count_posted(request);
+        note_post<L>(endpoint, seq, request);
         transmit<L>(*endpoint.link(), request, seq, more);
     } else if (verdict == core::PostVerdict::flushed) {
         std::forward<Fill>(fill)(endpoint.request(seq), seq);
         endpoint.count_posted(endpoint.request(seq));
+        note_post<L>(endpoint, seq, endpoint.request(seq));
         endpoint.request_flushed();
     } else {
         endpoint.look_for_room();
@@ -61,6 +74,7 @@ inline core::PostVerdict post_divided(Endpoint& endpoint, std::size_t count, boo
         if (verdict == core::PostVerdict::flushed) {
             fill(endpoint.request(seq), seq, count);
             endpoint.count_posted(endpoint.request(seq));
+            note_post<Link>(endpoint, seq, endpoint.request(seq));
             endpoint.request_flushed();
         } else {
             endpoint.look_for_room();
@@ -76,6 +90,7 @@ inline core::PostVerdict post_divided(Endpoint& endpoint, std::size_t count, boo
         seq = endpoint.begin_taken_request();
         fill(endpoint.request(seq), seq, i);
         endpoint.count_posted(endpoint.request(seq));
+        note_post<Link>(endpoint, seq, endpoint.request(seq));
     }
     endpoint.link()->transmit(endpoint.request(seq), seq, more);
     return core::PostVerdict::posted;
@@ -147,9 +162,11 @@ template <class L = Link, class Fill>
     if (verdict == core::PostVerdict::posted) [[likely]] {
         Receive& receive = endpoint.receive(seq);
         std::forward<Fill>(fill)(receive, seq);
+        note_post<L>(endpoint, seq, receive);
         endpoint.receive_filled(seq, verdict, take_posted<L>(endpoint, receive, seq));
     } else if (verdict == core::PostVerdict::flushed) {
         std::forward<Fill>(fill)(endpoint.receive(seq), seq);
+        note_post<L>(endpoint, seq, endpoint.receive(seq));
         endpoint.receive_filled(seq, verdict);
     } else {
         endpoint.look_for_room();

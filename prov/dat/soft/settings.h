@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 namespace dat::soft {
 
@@ -41,6 +42,9 @@ struct Settings {
     std::chrono::seconds keepalive{20};         // a peer silent for so long is dead; 0: never
     // Of devices: an address, and the way there, have to be found in so long.
     std::chrono::milliseconds resolve_limit{2000};
+    std::string trace;                               // the file to write to; empty: none
+    std::size_t trace_bytes = std::size_t{64} << 20; // of that file
+    bool trace_frames = false;                       // frames are recorded as well
     std::uint8_t retries = 7; // of what the peer's device has not acknowledged,
     std::optional<std::uint8_t>
         ack_timeout; // each after 4.096 us << this; 0: never (IBA 9.7.6.1.3)

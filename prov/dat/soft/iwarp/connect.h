@@ -65,7 +65,8 @@ class ConnRequest {
     std::chrono::seconds keepalive_;
     SocketAddress peer_;
     SocketAddress local_;
-    MpaFrame frame_; // its private_data is not valid
+    std::uint64_t arrived_ns_; // trace_now_ns()
+    MpaFrame frame_;           // its private_data is not valid
     bool dat_peer_;
     std::vector<std::byte> private_data_;
 };

@@ -190,6 +190,7 @@ class Initiator final : public TcpHandshake {
     }
 
     void prepare_request() {
+        asked_ns_ = soft::trace_now_ns();
         asked_crc_ = wants_crc(domain_.settings().crc, socket_, peer_);
         MpaFrame frame;
         frame.kind = MpaKind::request;
@@ -251,6 +252,9 @@ class Initiator final : public TcpHandshake {
         }
         if (parse.frame.reject) {
             return fail(Stimulus::peer_rejected, Reason::rejected, parse.frame.private_data);
+        }
+        if (endpoint_.trace()) {
+            endpoint_.trace()->clock(true, attempt_, asked_ns_, soft::trace_now_ns());
         }
         reply_ = parse.frame;
         std::span<const std::byte>& data = reply_.private_data;
@@ -357,7 +361,8 @@ class Initiator final : public TcpHandshake {
     soft::Clock::time_point patience_ends_;
     std::chrono::milliseconds next_try_{0}; // 0: it was not refused yet
     bool waits_to_try_ = false;
-    std::size_t in_ = 0; // bytes of the reply in buffer_
+    std::size_t in_ = 0;         // bytes of the reply in buffer_
+    std::uint64_t asked_ns_ = 0; // when the request was ready to go
     bool asked_crc_ = false;
     bool asked_memory_ = false;
     MpaFrame reply_; // while knocking; its private data is in buffer_

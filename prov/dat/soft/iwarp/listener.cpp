@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "soft/iwarp/connect.h"
 #include "soft/kernel.h"
+#include "soft/trace.h"
 
 #include <array>
 #include <cerrno>
@@ -19,8 +20,8 @@ namespace dat::iwarp {
 ConnRequest::ConnRequest(Socket socket, std::chrono::seconds keepalive, const MpaFrame& frame,
                          std::span<const std::byte> private_data)
     : socket_(std::move(socket)), keepalive_(keepalive), peer_(socket_.peer()),
-      local_(socket_.local()), frame_(frame), dat_peer_(frame.from_dat),
-      private_data_(private_data.begin(), private_data.end()) {
+      local_(socket_.local()), arrived_ns_(soft::trace_now_ns()), frame_(frame),
+      dat_peer_(frame.from_dat), private_data_(private_data.begin(), private_data.end()) {
     frame_.private_data = {};
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/attempt.h"
 #include "soft/atomics.h"
+#include "soft/iwarp/trace_frame.h"
 #include "soft/place.h"
 
 #include <algorithm>
@@ -17,8 +18,8 @@ namespace dat::iwarp {
 
 Receiver::Receiver(soft::Endpoint& endpoint, Sender& sender, const LinkParameters& parameters)
     : endpoint_(endpoint), domain_(endpoint.domain()), sender_(sender),
-      dat_peer_(parameters.dat_peer), crc_(parameters.crc), await_rtr_(parameters.await_rtr),
-      inbox_(endpoint) {}
+      dat_peer_(parameters.dat_peer), crc_(parameters.crc), traces_frames_(traces_frames(endpoint)),
+      no_straight_(crc_ || traces_frames_), await_rtr_(parameters.await_rtr), inbox_(endpoint) {}
 
 // In the middle of a frame, or where a large one is expected.
 std::span<iovec> Receiver::special_room() {
@@ -132,7 +133,7 @@ std::size_t Receiver::consume(std::span<const std::byte> bytes) {
 // is different, and nothing of it has been done: frame() is to see to it.
 std::size_t Receiver::take_messages(std::span<const std::byte> bytes) {
     constexpr std::uint32_t kPlainSend = ddp_control(false, true, rdmap_octet(Opcode::send));
-    if (crc_ || await_rtr_ || !inbox_.idle()) [[unlikely]] {
+    if (no_straight_ || await_rtr_ || !inbox_.idle()) [[unlikely]] {
         return 0;
     }
     const std::byte* at = bytes.data();
@@ -186,6 +187,9 @@ bool Receiver::frame(std::span<const std::byte> fpdu) {
     const auto payload = ulpdu.subspan(segment_.header_size);
     payload_size_ = payload.size();
     large_ = payload_size_ >= kLargeSize && !crc_;
+    if (traces_frames_) [[unlikely]] {
+        trace_frame(endpoint_, false, segment_, payload_size_);
+    }
     if (first && segment_.opcode == Opcode::rdma_write && payload.empty() && segment_.last) {
         return true; // ready-to-receive as a write: not one of the peer's requests
     }
@@ -221,6 +225,9 @@ bool Receiver::begin_direct(std::span<const std::byte> part) {
     std::memcpy(header_.data(), ulpdu.data(), header_size_);
     const auto payload = ulpdu.subspan(segment_.header_size);
     payload_size_ = ulpdu_size_ - segment_.header_size;
+    if (traces_frames_) [[unlikely]] {
+        trace_frame(endpoint_, false, segment_, payload_size_);
+    }
     if (!open()) {
         return true;
     }

@@ -116,6 +116,8 @@ class Receiver {
     Sender& sender_;
     const bool dat_peer_;
     const bool crc_;
+    const bool traces_frames_;
+    const bool no_straight_; // take_messages() is left out
     bool await_rtr_;
     bool awake_ = false;
     bool ack_wanted_ = false;

@@ -21,8 +21,9 @@ class Responder final : public TcpHandshake, private shm::Host {
     explicit Responder(soft::Endpoint& endpoint) : TcpHandshake(endpoint) {}
 
     void begin(Socket socket, const MpaFrame& request, const SocketAddress& peer, bool dat_peer,
-               std::span<const std::byte> private_data) {
+               std::uint64_t arrived_ns, std::span<const std::byte> private_data) {
         TcpHandshake::begin(std::move(socket));
+        asked_ns_ = arrived_ns;
         MpaFrame reply;
         reply.kind = MpaKind::reply;
         reply.revision = request.revision;
@@ -152,11 +153,16 @@ class Responder final : public TcpHandshake, private shm::Host {
     }
 
     void reply_now() {
+        // Taken before: a reply does not arrive before it is sent.
+        const std::uint64_t now_ns = soft::trace_now_ns();
         const int sent = send();
         if (sent < 0) {
             return fail_soon(Stimulus::handshake_failed, Reason::peer_reset);
         }
         replied_ = sent > 0;
+        if (replied_ && endpoint_.trace()) {
+            endpoint_.trace()->clock(false, attempt_, asked_ns_, now_ns);
+        }
         if (replied_ && !parameters_.await_rtr) {
             return done();
         }
@@ -205,7 +211,8 @@ class Responder final : public TcpHandshake, private shm::Host {
     const char* why_tcp_ = nullptr;   // if it comes to that; once it has begun
     std::optional<shm::Offer> offer_; // that stands
     bool replied_ = false;
-    std::size_t in_ = 0; // bytes of the first frame in buffer_
+    std::uint64_t asked_ns_ = 0; // when the request had arrived
+    std::size_t in_ = 0;         // bytes of the first frame in buffer_
 };
 
 } // namespace
@@ -233,7 +240,7 @@ int accept(soft::Endpoint& endpoint, ConnRequest& request,
     Responder& responder = *handshake;
     endpoint.run(std::move(handshake));
     responder.begin(std::move(request.socket_), request.frame_, request.peer_, request.dat_peer_,
-                    private_data);
+                    request.arrived_ns_, private_data);
     return 0;
 }
 

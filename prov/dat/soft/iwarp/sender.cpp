@@ -5,6 +5,7 @@
 #include "soft/iwarp/sender.h"
 
 #include "base/attempt.h"
+#include "soft/iwarp/trace_frame.h"
 #include "soft/kernel.h"
 #include "soft/random.h"
 
@@ -39,9 +40,9 @@ ssize_t hand_over(int fd, std::span<iovec> pieces) {
 
 Sender::Sender(soft::Endpoint& endpoint, const LinkParameters& parameters)
     : endpoint_(endpoint), domain_(endpoint.domain()), dat_peer_(parameters.dat_peer),
-      wide_data_(parameters.wide_data), crc_(parameters.crc), ord_(parameters.ord),
-      ird_(parameters.ird), held_(parameters.hold),
-      confirm_next_(endpoint.core().requests().next()),
+      wide_data_(parameters.wide_data), crc_(parameters.crc),
+      traces_frames_(traces_frames(endpoint)), ord_(parameters.ord), ird_(parameters.ird),
+      held_(parameters.hold), confirm_next_(endpoint.core().requests().next()),
       reads_(std::max<std::uint16_t>(parameters.ord, 1)),
       sink_key_(static_cast<std::uint32_t>(soft::random_bits())),
       responses_(std::max<std::uint16_t>(parameters.ird, 1)) {
@@ -58,7 +59,7 @@ void Sender::set_segment_size(std::size_t tcp_segment) {
     const std::size_t ulpdu = fpdu_max_ulpdu(std::max(tcp_segment, kSmallSegment));
     max_payload_tagged_ = dat_peer_ ? kLargePayload : ulpdu - kDdpTaggedHeaderSize;
     max_payload_untagged_ = dat_peer_ ? kLargePayload : ulpdu - kDdpUntaggedHeaderSize;
-    small_ = std::min(kCopyLimit, max_payload_untagged_);
+    plain_end_ = traces_frames_ ? 0 : std::min(kCopyLimit, max_payload_untagged_) + 1;
 }
 
 bool Sender::Batch::full() const {
@@ -135,8 +136,10 @@ Sender::Result Sender::push_all(int fd) {
         batch.scratch_end = scratch.data() + scratch.size();
         Cursor at = cursor_;
         bool more = true;
+        const std::byte* header = batch.scratch;
         while (!batch.full() && (more = frame_next(at, batch))) {
-            batch.close_frame(at);
+            batch.close_frame(at, header);
+            header = batch.scratch;
         }
         const Result result = batch.frame_count > 0 ? write_batch(fd, batch) : Result::done;
         if (result != Result::done) {
@@ -311,6 +314,15 @@ std::vector<std::byte> Sender::take_rest() {
     return std::move(rest_);
 }
 
+void Sender::trace_out(const std::byte* header) {
+    const std::size_t ulpdu = peek_ulpdu_size(header);
+    Segment segment;
+    if (decode_segment({header + kFpduLengthSize, std::min(ulpdu, kDdpMaxHeaderSize)}, true,
+                       segment) == SegmentError::none) {
+        trace_frame(endpoint_, true, segment, ulpdu - segment.header_size);
+    }
+}
+
 Sender::Result Sender::write_batch(int fd, Batch& batch) {
     ssize_t n = hand_over(fd, {batch.vectors.data(), batch.vector_count});
     if (n < 0 && errno == EFAULT) [[unlikely]] {
@@ -337,6 +349,9 @@ Sender::Result Sender::write_batch(int fd, Batch& batch) {
         if (!kept) [[unlikely]] {
             ended_ = true; // within a frame: nothing can follow
             return unreadable(frame.after);
+        }
+        if (traces_frames_) [[unlikely]] {
+            trace_out(frame.header);
         }
         commit(frame.after);
         begin = frame.end;

@@ -160,6 +160,7 @@ class Sender {
     struct Frame {
         Frame() {}
         std::size_t end; // offset behind it in the batch
+        const std::byte* header;
         union {
             Cursor after;
         };
@@ -181,9 +182,10 @@ class Sender {
         // Leaves the frames before the first one with payload that cannot be read.
         void keep_readable();
         void add(const std::byte* from, std::size_t size);
-        void close_frame(const Cursor& after) {
+        void close_frame(const Cursor& after, const std::byte* header) {
             Frame& frame = frames[frame_count++];
             frame.end = bytes;
+            frame.header = header;
             frame.after = after;
         }
     };
@@ -210,6 +212,7 @@ class Sender {
     std::uint64_t keep_rest_of_small_sends(std::span<const std::byte> frames, std::size_t taken);
     void commit_small_sends(std::uint64_t end);
     Result push_all(int fd);
+    void trace_out(const std::byte* header) __attribute__((cold));
     void confirm(std::uint32_t count);
     Result failed(int error);
     Result no_memory();
@@ -256,13 +259,16 @@ class Sender {
     const bool dat_peer_;
     const bool wide_data_;
     const bool crc_;
+    const bool traces_frames_;
     const std::uint16_t ord_;
     const std::uint16_t ird_;
     bool held_;
     bool ended_ = false; // a Terminate is the last frame
     std::size_t max_payload_tagged_ = 0;
     std::size_t max_payload_untagged_ = 0;
-    std::size_t small_ = 0; // payloads of up to that many bytes are copied behind their header
+    // Of a plain send the payload is smaller than that, and copied behind its header; 0: there is
+    // none.
+    std::size_t plain_end_ = 0;
     Cursor cursor_;
     std::vector<std::byte> rest_; // of the frame that the socket took in part
     std::size_t rest_done_ = 0;

@@ -18,9 +18,9 @@ namespace dat::iwarp {
 // A send that no condition is on, whose payload is one piece. Its completion waits for
 // nothing but the socket.
 inline bool Sender::is_plain(const soft::Request& request) const {
-    return request.op == soft::OpCode::send && request.length <= small_ && request.iov_count == 1 &&
-           request.level == soft::Level::taken && !request.has_data && !request.solicited &&
-           !request.fence;
+    return request.op == soft::OpCode::send && request.length < plain_end_ &&
+           request.iov_count == 1 && request.level == soft::Level::taken && !request.has_data &&
+           !request.solicited && !request.fence;
 }
 
 [[gnu::always_inline]] inline std::byte*

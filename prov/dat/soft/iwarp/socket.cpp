@@ -70,6 +70,17 @@ bool SocketAddress::same_host(const SocketAddress& other) const {
                : storage_.v4.sin_addr.s_addr == other.storage_.v4.sin_addr.s_addr;
 }
 
+std::array<std::uint8_t, 16> SocketAddress::bytes() const {
+    std::array<std::uint8_t, 16> out{};
+    if (family() == AF_INET6) {
+        std::memcpy(out.data(), &storage_.v6.sin6_addr, out.size());
+    } else if (family() == AF_INET) {
+        out[10] = out[11] = 0xff;
+        std::memcpy(out.data() + 12, &storage_.v4.sin_addr, 4);
+    }
+    return out;
+}
+
 bool SocketAddress::multicast_or_broadcast() const {
     if (family() == AF_INET6) {
         return IN6_IS_ADDR_MULTICAST(&storage_.v6.sin6_addr);

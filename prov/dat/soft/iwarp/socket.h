@@ -28,6 +28,8 @@ class SocketAddress {
     void set_port(std::uint16_t port);
     bool wildcard() const;
     bool loopback() const;
+    // As IPv6 has it, an IPv4 address mapped; the port is not in it.
+    std::array<std::uint8_t, 16> bytes() const;
     bool same_host(const SocketAddress& other) const; // whatever the ports are
     bool multicast_or_broadcast() const;
     // 192.0.2.1:80, [2001:db8::1]:80; takes no memory.
