@@ -160,7 +160,9 @@ step_install() {
 installed_files() {
     local file status=0
     for file in lib/libfabric/libdat-fi.so include/rdma/fi_ext_dat.h lib/pkgconfig/libdat-fi.pc \
-        share/man/man7/fi_dat.7 bin/dat_perf share/man/man1/dat_perf.1 bin/dat_trace lib/dat/libdat2.so.2 \
+        share/man/man7/fi_dat.7 bin/dat_perf share/man/man1/dat_perf.1 bin/dat_doctor \
+        share/man/man1/dat_doctor.1 share/dat/schema/dat_doctor.schema.json bin/dat_info bin/dat_trace \
+        share/bash-completion/completions/dat_doctor lib/dat/libdat2.so.2 \
         include/dat/dat2/udat.h share/man/man7/dat_shim.7 share/man/man5/dat_conf.5 \
         lib/dat/libdat.so.1 include/dat/dat/udat.h lib/pkgconfig/libdat.pc \
         lib/pkgconfig/libdat2.pc share/man/man3/udat.3 share/man/man3/dat_ep_connect.3; do

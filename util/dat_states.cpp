@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // dat_states: prints the endpoint state machine, from the table that runs, as
-// Markdown, as a manual page, or as a picture for Graphviz. Exit status: 0, or
-// 2 for bad usage. May include: core.
+// Markdown, as a manual page, as a picture for Graphviz, or as JSON. Exit status: 0, or
+// 2 for bad usage. May include: core, util/command, nlohmann-json.
+#include "command/command.h"
+#include "command/json.h"
 #include "core/ep_state.h"
 #include "state_colours.h"
 
 #include <algorithm>
 #include <cstdio>
-#include <getopt.h>
 #include <map>
 #include <string>
 #include <string_view>
@@ -21,16 +22,6 @@ using dat::util::kUsualColour;
 using dat::util::state_colour;
 
 namespace {
-
-constexpr const char* kUsage =
-    "usage: dat_states [--format md|man|dot]\n"
-    "\n"
-    "Prints the state machine of a DAT endpoint.\n"
-    "\n"
-    "  --format md   a page in Markdown (the default)\n"
-    "  --format man  the manual page dat_ep_states(7)\n"
-    "  --format dot  a picture: dat_states --format dot | dot -Tsvg >states.svg\n"
-    "  --help        this text\n";
 
 std::string_view meaning(State state) {
     switch (state) {
@@ -483,43 +474,87 @@ void print_dot() {
     std::printf("}\n");
 }
 
-int print(std::string_view format) {
+// --- for programs --------------------------------------------------------------
+
+const char* word(Verdict verdict) {
+    switch (verdict) {
+    case Verdict::go:
+        return "go";
+    case Verdict::noop:
+        return "nothing";
+    case Verdict::flush:
+        return "flush";
+    case Verdict::refuse:
+        return "refuse";
+    case Verdict::ignore:
+        return "ignore";
+    case Verdict::impossible:
+        break;
+    }
+    return "impossible";
+}
+
+// As schema/dat_states.schema.json says.
+void print_json() {
+    using dat::command::Json;
+    Json json = dat::command::json_head("dat_states");
+    for (const State state : states()) {
+        json["states"].push_back({{"name", name(state)},
+                                  {"abbreviation", abbreviation(state)},
+                                  {"meaning", meaning(state)}});
+    }
+    for (std::size_t i = 0; i < kStimulusCount; ++i) {
+        const auto stimulus = static_cast<Stimulus>(i);
+        Json cells = Json::array();
+        for (const State state : states()) {
+            const Cell& c = cell(stimulus, state);
+            Json one{{"state", abbreviation(state)}, {"verdict", word(c.verdict)}};
+            if (c.verdict == Verdict::go) {
+                one["next"] = short_name(c.next);
+                one["event"] = c.event == Event::recorded ? "recorded" : name(c.event);
+                one["flushes"] = name(c.flush);
+            }
+            cells.push_back(std::move(one));
+        }
+        json["stimuli"].push_back({{"name", name(stimulus)},
+                                   {"class", name(stimulus_class(stimulus))},
+                                   {"meaning", meaning(stimulus)},
+                                   {"clauses", clauses(stimulus)},
+                                   {"cells", cells}});
+    }
+    std::fputs(dat::command::json_text(json).c_str(), stdout);
+}
+
+void print(std::string_view format) {
     if (format == "dot") {
         print_dot();
+    } else if (format == "json") {
+        print_json();
     } else if (format == "md") {
         MarkdownPage page;
         print_page(page);
-    } else if (format == "man") {
+    } else {
         ManPage page;
         print_page(page);
-    } else {
-        std::fprintf(stderr, "dat_states: no such format: %s (md, man or dot)\n", format.data());
-        return 2;
     }
-    return 0;
+}
+
+int run(int argc, char** argv) {
+    std::string format = "md";
+    bool json = false;
+    dat::command::Command command("dat_states", "Prints the state machine of a DAT endpoint.");
+    command.choice("-f,--format", format, {"md", "man", "dot", "json"},
+                   "a page in Markdown, the manual page dat_ep_states(7), a picture for Graphviz "
+                   "(dot -Tsvg), or JSON");
+    command.flag("--json", json, "the same as --format json");
+    if (command.parse(argc, argv)) {
+        print(json ? "json" : format);
+    }
+    return std::fflush(stdout) == 0 ? 0 : 1;
 }
 
 } // namespace
 
 int main(int argc, char** argv) {
-    static const option kLong[] = {{"format", required_argument, nullptr, 'f'},
-                                   {"help", no_argument, nullptr, 'h'},
-                                   {nullptr, 0, nullptr, 0}};
-    const char* format = "md";
-    for (int c = 0; (c = getopt_long(argc, argv, "f:h", kLong, nullptr)) != -1;) {
-        if (c == 'f') {
-            format = optarg;
-        } else if (c == 'h') {
-            std::fputs(kUsage, stdout);
-            return 0;
-        } else {
-            return 2;
-        }
-    }
-    if (optind != argc) {
-        std::fprintf(stderr, "dat_states: unexpected argument: %s (--help shows the options)\n",
-                     argv[optind]);
-        return 2;
-    }
-    return print(format);
+    return dat::command::run("dat_states", 1, 2, [=] { return run(argc, argv); });
 }

@@ -48,8 +48,10 @@ $both"
 
 sed -e "s,^$libdir/,LIB/," -e t -e "s,^$prefix/,," "$work/installed" |
     grep -vE -e '^LIB/libfabric/libdat-fi\.(so|la)$' -e '^LIB/pkgconfig/libdat-fi\.pc$' \
-        -e '^include/rdma/fi_ext_dat\.h$' -e '^bin/dat_(perf|states|trace)$' \
-        -e '^share/man/man1/dat_(perf|states|trace)\.1$' -e '^share/man/man7/(fi_dat|dat_ep_states)\.7$' \
+        -e '^include/rdma/fi_ext_dat\.h$' -e '^bin/dat_(doctor|info|perf|states|top|trace)$' \
+        -e '^share/man/man1/dat_(doctor|info|perf|states|top|trace)\.1$' \
+        -e '^share/bash-completion/completions/dat_[a-z]+$' -e '^share/dat/schema/dat_[a-z]+\.schema\.json$' \
+        -e '^share/man/man7/(fi_dat|dat_ep_states)\.7$' \
         >"$work/udapl"
 if [ "${DAT_UDAPL:-yes}" = no ]; then
     [ ! -s "$work/udapl" ] || complain "without uDAPL these are installed:

@@ -19,9 +19,9 @@ same() { # FORMAT FILE
 same md prov/dat/core/STATES.md
 same man man/dat_ep_states.7
 
-"$states" --help | grep -q '^usage: dat_states' || fail '--help does not show the usage'
+"$states" --help | grep -q '^Usage: dat_states' || fail '--help does not show the usage'
 
-for wrong in '--format html' '--nonsense' 'extra'; do
+for wrong in '--format html' '--format'  '--nonsense' 'extra'; do
     # shellcheck disable=SC2086 # the words are arguments
     said=$("$states" $wrong 2>&1 >/dev/null)
     status=$?

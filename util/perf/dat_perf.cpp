@@ -2,7 +2,9 @@
 //
 // dat_perf: compares libfabric providers on this machine, and measures what the machine
 // itself allows. Exit status: 0; 1 where something failed or a provider is missing; 2
-// for bad usage. May include: util/perf, std, CLI11.
+// for bad usage. May include: util/perf, util/command, std, CLI11.
+#include "command/command.h"
+#include "command/text.h"
 #include "compare.h"
 #include "machine.h"
 #include "report.h"
@@ -94,9 +96,11 @@ void check_places(const Options& options) {
     }
 }
 
+// Nothing is left in a buffer where a process is made.
 void print(const std::string& text) {
-    std::fputs(text.c_str(), stdout);
-    std::fflush(stdout); // nothing is left in it where a process is made
+    if (!command::print(text)) {
+        fail("standard output cannot be written: %s", std::strerror(errno));
+    }
 }
 
 Plan plan_of(const Options& options) {
@@ -212,7 +216,8 @@ void add_common(CLI::App& command, Options& options) {
 
 int run(int argc, char** argv) {
     Options options;
-    CLI::App app{"Compares libfabric providers on this machine.", "dat_perf"};
+    command::Command command("dat_perf", "Compares libfabric providers on this machine.");
+    CLI::App& app = command.app();
     app.require_subcommand(1);
     CLI::App* comparing = app.add_subcommand(
         "compare", "measures providers in one run, in alternation, beside the machine's limits");
@@ -237,13 +242,8 @@ int run(int argc, char** argv) {
     CLI::App* machines = app.add_subcommand(
         "floor", "measures what the machine itself allows: cache lines, copies, sockets");
     add_common(*machines, options);
-    try {
-        app.parse(argc, argv);
-    } catch (const CLI::ParseError& wrong) {
-        if (wrong.get_exit_code() == 0) {
-            return app.exit(wrong); // --help
-        }
-        throw Usage(wrong.what());
+    if (!command.parse(argc, argv)) {
+        return 0;
     }
     return comparing->parsed() ? compare(options) : floor(options);
 }
@@ -252,13 +252,11 @@ int run(int argc, char** argv) {
 } // namespace dat::perf
 
 int main(int argc, char** argv) {
-    try {
-        return dat::perf::run(argc, argv);
-    } catch (const dat::perf::Usage& wrong) {
-        std::fprintf(stderr, "dat_perf: %s (--help shows the options)\n", wrong.what());
-        return 2;
-    } catch (const std::exception& trouble) {
-        std::fprintf(stderr, "dat_perf: %s\n", trouble.what());
-        return 1;
-    }
+    return dat::command::run("dat_perf", 1, 2, [=] {
+        try {
+            return dat::perf::run(argc, argv);
+        } catch (const dat::perf::Usage& wrong) { // of what is behind the options
+            throw dat::command::Usage(wrong.what());
+        }
+    });
 }

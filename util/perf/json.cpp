@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// The report for programs, as JSON. See report.h. May include: util/perf, std,
-// nlohmann-json.
+// The report for programs, as JSON: schema/dat_perf.schema.json has its form. See report.h. May
+// include: util/perf, util/command, std, nlohmann-json.
+#include "command/json.h"
 #include "report.h"
-
-#include <nlohmann/json.hpp>
 
 namespace dat::perf {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using command::Json;
 
 const char* text_of(Ending ending) {
     constexpr const char* kTexts[] = {"right", "not offered", "failed"};
@@ -72,7 +71,7 @@ Json json_of(const Summary& summary) {
 
 std::string json_text(const Facts& machine, const Plan& plan,
                       const std::vector<Summary>& summaries) {
-    Json json;
+    Json json = command::json_head("dat_perf");
     for (const auto& [name, value] : machine) {
         json["machine"][name] = value;
     }
@@ -83,7 +82,7 @@ std::string json_text(const Facts& machine, const Plan& plan,
     for (const Summary& summary : summaries) {
         json["measures"].push_back(json_of(summary));
     }
-    return json.dump(2) + "\n";
+    return command::json_text(json);
 }
 
 } // namespace dat::perf

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// The tables. See report.h. May include: util/perf, std, fmt.
+// The tables. See report.h. May include: util/perf, util/command, std, fmt.
+#include "command/text.h"
 #include "report.h"
 #include "way.h"
 
@@ -14,23 +15,10 @@ namespace {
 
 using Text = std::back_insert_iterator<std::string>;
 
-constexpr int kWidth = 96;
+constexpr std::size_t kWidth = 96;
 
-// Breaks a sentence into lines that begin with `indent`.
-std::string wrapped(const std::string& sentence, const std::string& indent) {
-    std::string all;
-    std::string line;
-    for (std::size_t begin = 0; begin < sentence.size();) {
-        const std::size_t end = std::min(sentence.find(' ', begin), sentence.size());
-        const std::string word = sentence.substr(begin, end - begin);
-        if (!line.empty() && indent.size() + line.size() + 1 + word.size() > kWidth) {
-            all += indent + line + "\n";
-            line.clear();
-        }
-        line += (line.empty() ? "" : " ") + word;
-        begin = end + 1;
-    }
-    return all + indent + line + "\n";
+std::string line_of(const std::string& sentence) {
+    return command::wrapped(sentence, "  ", "  ", kWidth);
 }
 
 std::string factor_text(double factor) { return factor == 0 ? "" : figure_text(factor); }
@@ -139,7 +127,7 @@ std::string table_text(const Summary& summary) {
     const Measure& measure = *summary.measure;
     std::string text = fmt::format("\n{}: {}, {} ({} is better)\n", measure.name, measure.title,
                                    measure.unit, measure.less_is_better ? "less" : "more");
-    text += wrapped(conditions(measure, summary.waits), "  ");
+    text += line_of(conditions(measure, summary.waits));
     const std::size_t width = name_width(summary);
     const std::string& to = summary.points.front().rows.front().way.label;
     const std::string ratio =
@@ -153,7 +141,7 @@ std::string table_text(const Summary& summary) {
         }
     }
     for (const std::string& line : notes(summary)) {
-        text += wrapped(line, "  ");
+        text += line_of(line);
     }
     return text;
 }
@@ -220,7 +208,7 @@ std::string floor_text(const std::vector<Summary>& summaries) {
         }
     }
     for (const std::string& line : lines) {
-        text += wrapped(line, "  ");
+        text += line_of(line);
     }
     return text;
 }

@@ -431,17 +431,21 @@ void end_without_grace() {
     }
 }
 
-fi_provider* initialize() {
-    // The library that is running, which may be newer than the headers: a provider
-    // below the version that a program asks for is skipped.
-    g_provider.fi_version = fi_version();
-    base::set_log_sink({log_enabled, log_write});
+bool read_variables() {
     define_parameters();
     no_throw([] {
         name_unknown_variables();
         return 0;
     });
-    if (!base::attempt([] { read_parameters(mutable_parameters()); })) {
+    return base::attempt([] { read_parameters(mutable_parameters()); });
+}
+
+fi_provider* initialize() {
+    // The library that is running, which may be newer than the headers: a provider
+    // below the version that a program asks for is skipped.
+    g_provider.fi_version = fi_version();
+    base::set_log_sink({log_enabled, log_write});
+    if (!read_variables()) {
         DAT_WARN(core, "no memory to read the variables FI_DAT_*: the provider is not loaded");
         return nullptr;
     }

@@ -42,7 +42,11 @@ const Parameters& parameters();
 // std::bad_alloc.
 void end_without_grace();
 
-// Defines and reads the variables, sets the log sink and returns the structure
+// Defines and reads the variables; what is wrong with them, and names that are none of them, are
+// lines of the log. False: out of memory. For initialize(), and who only wants to know.
+bool read_variables();
+
+// Sets the log sink, reads the variables and returns the structure
 // for libfabric's core. Called once, when the library is loaded. nullptr: out of memory.
 fi_provider* initialize();
 

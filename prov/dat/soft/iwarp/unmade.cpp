@@ -75,26 +75,6 @@ InterfaceName interface_of(const SocketAddress& address) {
     return name;
 }
 
-const char* mend_of(int error) {
-    switch (error) {
-    case ECONNREFUSED:
-    case ECONNRESET:
-        return "nobody listens there; its program has to run, and the port to be the right one";
-    case ETIMEDOUT:
-        return "it never answered; a filter may be in the way, or the address be another host's";
-    case EHOSTUNREACH:
-    case EHOSTDOWN:
-        return "nobody there has that address, or a router knows no way; that host has to be up, "
-               "and the address to be the right one";
-    case ENETUNREACH:
-    case ENETDOWN:
-        return "no route leads there; see `ip route get`, or name another interface in "
-               "FI_DAT_IFACE";
-    default:
-        return std::strerror(error);
-    }
-}
-
 void say(const SocketAddress& local, const SocketAddress& peer, int error, const char* cause) {
     static Said& said = *new Said; // threads may outlive static objects
     if (!base::wants(base::LogLevel::warn, base::LogArea::ep_ctrl) || !said.note(peer, error)) {
@@ -116,8 +96,28 @@ void say(const SocketAddress& local, const SocketAddress& peer, int error, const
 
 } // namespace
 
+const char* cause_unmade(int error) {
+    switch (error) {
+    case ECONNREFUSED:
+    case ECONNRESET:
+        return "nobody listens there; its program has to run, and the port to be the right one";
+    case ETIMEDOUT:
+        return "it never answered; a filter may be in the way, or the address be another host's";
+    case EHOSTUNREACH:
+    case EHOSTDOWN:
+        return "nobody there has that address, or a router knows no way; that host has to be up, "
+               "and the address to be the right one";
+    case ENETUNREACH:
+    case ENETDOWN:
+        return "no route leads there; see `ip route get`, or name another interface in "
+               "FI_DAT_IFACE";
+    default:
+        return std::strerror(error);
+    }
+}
+
 void say_unmade(const SocketAddress& local, const SocketAddress& peer, int error) {
-    say(local, peer, error, mend_of(error));
+    say(local, peer, error, cause_unmade(error));
 }
 
 void say_unanswered(const Socket& socket, const SocketAddress& peer) {

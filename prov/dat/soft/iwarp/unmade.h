@@ -22,6 +22,9 @@ void say_unmade(const SocketAddress& local, const SocketAddress& peer, int error
 // The peer has answered nothing for kUnansweredFor, and TCP goes on. Likewise.
 void say_unanswered(const Socket& socket, const SocketAddress& peer);
 
+// What `error` of connect(2) means, and what to do; a literal, or the system's words.
+const char* cause_unmade(int error);
+
 // fi_listen() on an address that only this host reaches. Likewise.
 void say_only_local(const SocketAddress& at);
 
