@@ -535,6 +535,15 @@ struct fi_dat_ops_queue {
 
     /* 0; -FI_EINVAL: it has no arrivals(). */
     int (*arrived)(struct fid* queue);
+
+    /*
+     * As watch(), for a program that sleeps on the eventfd `fd` alone, and neither asks for
+     * descriptors() nor calls fi_trywait(): from here on threads of the provider's own move what
+     * feeds the queue, a domain's where it has FI_PROGRESS_AUTO. 0: the queue is empty, and `fd`
+     * is written to when something is in it. -FI_EAGAIN: something is there to be read, and
+     * nothing is written. Also -FI_ENOMEM and -FI_EMFILE, where a thread cannot be made.
+     */
+    int (*tell)(struct fid* queue, int fd);
 };
 
 #ifdef __cplusplus

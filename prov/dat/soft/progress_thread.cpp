@@ -46,6 +46,11 @@ void ProgressThread::look_soon() {
     }
 }
 
+void ProgressThread::take_charge() {
+    summoned_.store(true, std::memory_order_release);
+    yield();
+}
+
 // Within the time.
 bool ProgressThread::woken(std::chrono::milliseconds wait) {
     pollfd wake{wake_fd(), POLLIN, 0};
@@ -81,11 +86,15 @@ void ProgressThread::run() {
         if (ending_.load(std::memory_order_acquire)) {
             return;
         }
-        if (application_is_there()) {
+        const bool summoned = summoned_.exchange(false, std::memory_order_acquire);
+        if (summoned) {
+            seen_ = domain_.polls_.load(std::memory_order_relaxed);
+        }
+        if (!summoned && application_is_there()) {
             stay_away(tick);
             tick = called ? kTick : next_tick(tick);
         } else {
-            take_over();
+            take_over(summoned);
             tick = kTick;
         }
         looks_seldom_.store(tick > kTick, std::memory_order_relaxed);
@@ -118,15 +127,15 @@ void ProgressThread::sleep_as_long() {
 
 // Looks after the domain until the application is back or the thread has to end.
 // From here on nothing is put off for a poll that may not come; what was, goes out.
-void ProgressThread::take_over() {
+void ProgressThread::take_over(bool summoned) {
     domain_.unattended_.store(true, std::memory_order_relaxed);
     domain_.progress_as_outsider();
-    watch();
+    watch(summoned);
     domain_.unattended_.store(false, std::memory_order_relaxed);
 }
 
-void ProgressThread::watch() {
-    bool in_charge = false;
+// `in_charge`: nobody else is woken by the domain's descriptor.
+void ProgressThread::watch(bool in_charge) {
     for (;;) {
         if (!domain_.rest_as_outsider()) {
             domain_.progress_as_outsider();

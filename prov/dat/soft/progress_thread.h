@@ -32,6 +32,9 @@ class ProgressThread {
     void yield();
     // Looks within a kTick whether the application is there. Under the gate; a system call at most.
     void look_soon();
+    // Takes over at once, whatever the application has polled before: it is about to sleep on a
+    // descriptor that only this thread makes readable. A system call.
+    void take_charge();
 
   private:
     // How often the counter is looked at. Where a device moves data that may be seldom, since
@@ -55,13 +58,14 @@ class ProgressThread {
     int wake_fd() const { return wake_lost_ ? -1 : wake_fd_; }
     void stay_away(std::chrono::milliseconds tick);
     void sleep_as_long();
-    void take_over();
-    void watch();
+    void take_over(bool summoned);
+    void watch(bool in_charge);
 
     Domain& domain_;
     int wake_fd_ = -1;       // an eventfd, readable when the thread has to end or may leave
     bool wake_lost_ = false; // it is none of ours any more; the thread's alone
     std::atomic<bool> ending_{false};
+    std::atomic<bool> summoned_{false}; // take_charge() was called
     std::uint64_t seen_ = 0;
     std::atomic<bool> looks_seldom_{false};
     std::chrono::milliseconds still_{0}; // in which the application did nothing but sleep
