@@ -12,10 +12,10 @@
 # Wants librpma-dev, libpmem-dev, libprotobuf-c-dev and gcc.
 set -u
 
-[ $# -eq 2 ] && [ -d "$1/01-connection" ] || {
+if [ $# -ne 2 ] || [ ! -d "$1/01-connection" ]; then
     sed -n 's/^#   \(build_examples.sh.*\)/usage: \1/p' "${BASH_SOURCE[0]}" >&2
     exit 2
-}
+fi
 source=$(cd "$1" && pwd) || exit 2
 mkdir -p "$2" && target=$(cd "$2" && pwd) || exit 2
 common=$source/common

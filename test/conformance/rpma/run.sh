@@ -30,22 +30,28 @@ trap 'exit 143' TERM
 export FI_PROVIDER=none FI_PROVIDER_PATH=/nonexistent
 mkfifo "$work/port"
 
-with() { # library command...
-    local library=$1
-    shift
-    if [ -n "$library" ]; then LD_LIBRARY_PATH=$library exec "$@"; else exec "$@"; fi
+# Starts a sample; with another library it is the program itself, not the script that libtool
+# has put in its place.
+with() { # library sample arguments...
+    local library=$1 program=$samples/$2
+    shift 2
+    if [ -n "$library" ]; then
+        [ ! -x "$samples/.libs/${program##*/}" ] || program=$samples/.libs/${program##*/}
+        export LD_LIBRARY_PATH=$library
+    fi
+    exec timeout -k 1 $limit "$program" "$@"
 }
 
 run() { # sample address [file]
     local port line name=$1 address=$2
     shift 2
-    with "${SERVER_LIBRARY:-}" timeout -k 1 $limit "$samples/$name" server "$address" "$@" \
+    with "${SERVER_LIBRARY:-}" "$name" server "$address" "$@" \
         >"$work/port" 2>"$work/server" </dev/null &
     server=$!
     exec {from}<"$work/port"
     port=
     if read -r -t 60 -u "$from" line; then port=${line#port }; fi
-    (with "${CLIENT_LIBRARY:-}" timeout -k 1 $limit "$samples/$name" client "$address" "$port") \
+    (with "${CLIENT_LIBRARY:-}" "$name" client "$address" "$port") \
         >"$work/client" 2>&1 </dev/null
     local status=$?
     [ $status -eq 0 ] || kill -TERM "$server" 2>/dev/null
