@@ -92,7 +92,8 @@ void say_completion(const Conn& conn, rpma_cq* cq, const char* what) {
         if (wc.opcode == IBV_WC_RECV || wc.opcode == IBV_WC_RDMA_READ) {
             text += ", " + std::to_string(wc.byte_len) + " bytes";
         }
-        if (wc.wc_flags & IBV_WC_WITH_IMM) {
+        // What rxe says of the sender's own completion is another matter.
+        if ((wc.opcode & IBV_WC_RECV) && (wc.wc_flags & IBV_WC_WITH_IMM)) {
             text += ", immediate data " + std::to_string(ntohl(wc.imm_data));
         }
     }

@@ -25,7 +25,7 @@
 #define EXPECT_RESULT(call, wanted)                                                                \
     do {                                                                                           \
         const int result_ = (call);                                                                \
-        cr_assert_eq(result_, (wanted), #call " is %d (%s), not %s", result_,                      \
+        cr_assert_eq(result_, (wanted), "%s is %d (%s), not %s", #call, result_,                   \
                      rpma_err_2str(result_), #wanted);                                             \
     } while (false)
 #define EXPECT_OK(call) EXPECT_RESULT(call, 0)
