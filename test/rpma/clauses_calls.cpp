@@ -11,6 +11,8 @@ using namespace dat::test;
 
 namespace {
 
+constexpr int kAlwaysFlag = RPMA_F_COMPLETION_ALWAYS;
+
 int logged = 0;
 rpma_log_level logged_level = RPMA_LOG_DISABLED;
 
@@ -297,6 +299,46 @@ RPMA_TEST(rpma_log, of_a_refused_call__goes_to_the_programs_function) {
     EXPECT_INVAL(rpma_log_get_threshold(RPMA_LOG_THRESHOLD_MAX, &level));
     EXPECT_INVAL(rpma_log_get_threshold(RPMA_LOG_THRESHOLD, nullptr));
     EXPECT_OK(rpma_log_set_function(RPMA_LOG_USE_DEFAULT_FUNCTION));
+}
+
+// RP-22: each, in one line. (Of the genuine library only some are.)
+RPMA_TEST(rpma_log, of_each_refused_call__is_one_line) {
+    Pair pair;
+    Config config;
+    const char word[8] = {};
+    rpma_mr_local* mr = nullptr;
+    rpma_cq* cq = nullptr;
+    rpma_conn_req* request = nullptr;
+    ibv_wc wc;
+    int fd = -1;
+    EXPECT_OK(rpma_log_set_function(count_lines));
+    EXPECT_OK(rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_LEVEL_ERROR));
+#define EXPECT_LINE(call, wanted)                                                                  \
+    do {                                                                                           \
+        logged = 0;                                                                                \
+        EXPECT_RESULT(call, wanted);                                                               \
+        cr_assert_eq(logged, 1, "%s: %d lines", #call, logged);                                    \
+    } while (false)
+    EXPECT_LINE(rpma_conn_cfg_set_timeout(config, -1), RPMA_E_INVAL);
+    EXPECT_LINE(rpma_mr_reg(pair.peer, pair.mine.bytes, 4096, 256, &mr), RPMA_E_INVAL);
+    EXPECT_LINE(rpma_mr_reg(pair.peer, pair.mine.bytes, 0, 1, &mr), RPMA_E_INVAL);
+    EXPECT_LINE(rpma_conn_req_new(pair.peer, nullptr, "7", nullptr, &request), RPMA_E_INVAL);
+    EXPECT_LINE(rpma_conn_req_new(pair.peer, "no address", "7", nullptr, &request),
+                RPMA_E_PROVIDER);
+    EXPECT_LINE(rpma_write(pair.a, pair.theirs.remote, 0, pair.mine.mr, 0, 8, 0, nullptr),
+                RPMA_E_INVAL);
+    EXPECT_LINE(rpma_atomic_write(pair.a, pair.theirs.remote, 4, word, kAlwaysFlag, nullptr),
+                RPMA_E_INVAL);
+    EXPECT_LINE(rpma_flush(pair.a, pair.theirs.remote, 0, 8, RPMA_FLUSH_TYPE_PERSISTENT,
+                           kAlwaysFlag, nullptr),
+                RPMA_E_NOSUPP);
+    EXPECT_LINE(rpma_recv(pair.a, nullptr, 0, 8, nullptr), RPMA_E_INVAL);
+    EXPECT_LINE(rpma_cq_get_wc(pair.a.cq(), 0, &wc, nullptr), RPMA_E_INVAL);
+    EXPECT_LINE(rpma_conn_wait(pair.a, 0, &cq, nullptr), RPMA_E_NOT_SHARED_CHNL);
+    EXPECT_LINE(rpma_conn_get_compl_fd(pair.a, &fd), RPMA_E_NOT_SHARED_CHNL);
+    EXPECT_LINE(rpma_conn_disconnect(nullptr), RPMA_E_INVAL);
+#undef EXPECT_LINE
+    EXPECT_OK(rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_DISABLED));
 }
 
 // Advice to the kernel is for devices that page on demand.
