@@ -6,6 +6,7 @@
 
 #include "rpma-shim/guard.h"
 #include "rpma-shim/srq.h"
+#include "rpma-shim/straight.h"
 
 #include <rdma/fi_errno.h>
 
@@ -19,7 +20,8 @@ namespace {
 // Numbers as queue pairs have them, of 24 bits; no two connections of a process have the same.
 std::uint32_t next_number() {
     static std::atomic<std::uint32_t> last{1};
-    return (last.fetch_add(1) + 1) & 0xffffff;
+    const std::uint32_t number = (last.fetch_add(1) + 1) & 0xffffff;
+    return number != 0 ? number : next_number();
 }
 
 constexpr std::size_t kLargestEvent = sizeof(fi_eq_cm_entry) + 512; // bytes, with private data
@@ -61,9 +63,11 @@ int rpma_conn::open(const Origin& origin, fi_info& info, const rpma_conn_cfg& co
     info.rx_attr->size = config.rq_size;
     info.ep_attr->rx_ctx_cnt = srq ? FI_SHARED_CONTEXT : 1;
     number = next_number();
+    straight = straight::is_offered();
     int rc =
         fi_endpoint(peer.domain.get(), &info, &ep, reinterpret_cast<void*>(std::uintptr_t{number}));
     rc = rc ? rc : fi_open_ops(&ep->fid, FI_DAT_EP_OPS, 0, reinterpret_cast<void**>(&ops), nullptr);
+    rc = rc ? rc : ops->await_peer(ep, 1);
     rc = rc ? rc : fi_ep_bind(ep, &eq.get()->fid, 0);
     rc = rc ? rc : fi_ep_bind(ep, &cq->cq.get()->fid, FI_TRANSMIT | FI_SELECTIVE_COMPLETION);
     const rpma_cq& receive_queue = srq && srq->rcq ? *srq->rcq : rcq ? *rcq : *cq;
@@ -95,17 +99,33 @@ int rpma_conn::close() {
     return rc ? rc : closed;
 }
 
+namespace {
+
+// The peer has gone, in order or not.
+bool is_peers(const fi_dat_ep_status& status) {
+    switch (status.reason) {
+    case FI_DAT_REASON_PEER_CLOSED:
+    case FI_DAT_REASON_PEER_RESET:
+    case FI_DAT_REASON_END_IN_FRAME:
+    case FI_DAT_REASON_KEEPALIVE:
+        return status.end == FI_DAT_END_DISCONNECTED || status.end == FI_DAT_END_BROKEN;
+    default:
+        return false;
+    }
+}
+
+// An operation of this side has failed, of which devices tell no event.
+bool is_failed_operation(const fi_dat_ep_status& status) {
+    return status.end == FI_DAT_END_BROKEN &&
+           (status.reason == FI_DAT_REASON_DTO_ERROR || status.reason == FI_DAT_REASON_TERMINATE);
+}
+
+} // namespace
+
 bool rpma_conn::withholds() const {
-    if (left_.load(std::memory_order_acquire)) {
-        return false;
-    }
     fi_dat_ep_status status;
-    if (ops->status(ep, &status) != 0) {
-        return false;
-    }
-    return status.end == FI_DAT_END_DISCONNECTED ||
-           (status.end == FI_DAT_END_BROKEN && status.reason != FI_DAT_REASON_DTO_ERROR &&
-            status.reason != FI_DAT_REASON_TERMINATE);
+    return !left_.load(std::memory_order_acquire) && ops->status(ep, &status) == 0 &&
+           is_peers(status);
 }
 
 // --- events ------------------------------------------------------------------
@@ -120,8 +140,9 @@ bool rpma_conn::settle_events() {
     return quiet;
 }
 
-// The end of a connection, or of the attempt to make it, as the README has it.
-rpma_conn_event rpma_conn::ended(bool error) {
+// The end of a connection, or of the attempt to make it, as the README has it. UNDEFINED: the
+// program is not told of it, or not yet.
+rpma_conn_event rpma_conn::ended() {
     fi_dat_ep_status status{};
     ops->status(ep, &status);
     RPMA_SAY(RPMA_LOG_LEVEL_INFO, "a connection has ended: end %d, reason %d", status.end,
@@ -135,19 +156,33 @@ rpma_conn_event rpma_conn::ended(bool error) {
     case FI_DAT_END_TIMED_OUT:
         return RPMA_CONN_UNREACHABLE;
     default:
-        return established_ && !error ? RPMA_CONN_CLOSED : RPMA_CONN_LOST;
+        break;
     }
+    if (!established_ ||
+        (status.end == FI_DAT_END_BROKEN && status.reason == FI_DAT_REASON_RESOURCES)) {
+        return RPMA_CONN_LOST;
+    }
+    if (status.reason == FI_DAT_REASON_LOCAL) { // RP-6: it is when the peer has left as well
+        return RPMA_CONN_UNDEFINED;
+    }
+    broken_ = is_failed_operation(status) && !left_;
+    return broken_ ? RPMA_CONN_UNDEFINED : RPMA_CONN_CLOSED;
 }
 
 // 0; RPMA_E_NO_EVENT: there is none.
 int rpma_conn::read_event(rpma_conn_event& event) {
+    if (broken_ && left_) {
+        broken_ = false;
+        event = RPMA_CONN_CLOSED;
+        return 0;
+    }
     alignas(fi_eq_cm_entry) std::byte buffer[kLargestEvent];
     std::uint32_t type = 0;
     const ssize_t got = fi_eq_read(eq.get(), &type, buffer, sizeof buffer, 0);
     if (got == -FI_EAVAIL) {
         fi_eq_err_entry entry{};
         fi_eq_readerr(eq.get(), &entry, 0);
-        event = ended(true);
+        event = ended();
         return 0;
     }
     if (got < 0) {
@@ -163,8 +198,9 @@ int rpma_conn::read_event(rpma_conn_event& event) {
         event = RPMA_CONN_ESTABLISHED;
         return 0;
     }
-    event = ended(false);
-    return 0;
+    event = type == FI_DAT_PEER_LEFT ? RPMA_CONN_CLOSED : ended();
+    // What lies behind may be one.
+    return event == RPMA_CONN_UNDEFINED ? read_event(event) : 0;
 }
 
 int rpma_conn::next_event(rpma_conn_event& event) {
@@ -195,6 +231,12 @@ int rpma_conn::next_event(rpma_conn_event& event) {
 int rpma_conn::disconnect() {
     left_.store(true, std::memory_order_release);
     const int rc = ops->disconnect(ep, FI_DAT_ABRUPT);
+    {
+        const std::lock_guard lock(mutex_);
+        if (broken_) {
+            events.raise();
+        }
+    }
     for (const auto* each : {&cq, &rcq}) {
         if (*each) {
             (*each)->release();

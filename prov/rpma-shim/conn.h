@@ -5,10 +5,10 @@
 #define DAT_RPMA_CONN_H
 
 #include "rpma-shim/channel.h"
-#include "rpma-shim/config.h"
 #include "rpma-shim/log.h"
 #include "rpma-shim/peer.h"
 #include "rpma-shim/queue.h"
+#include "rpma-shim/settings.h"
 
 #include <rdma/fi_cm.h>
 #include <rdma/fi_endpoint.h>
@@ -51,6 +51,8 @@ struct rpma_conn {
     fid_ep* ep = nullptr;
     std::uint32_t number = 0; // as of a queue pair
     bool direct_write_to_pmem = false;
+    bool straight = false;                // as straight.h has it
+    std::atomic<bool> quiet_posts{false}; // some were not to give a completion
 
     fi_dat_ops_ep* ops = nullptr;
     fi_dat_ops_queue* event_ops = nullptr;
@@ -68,12 +70,12 @@ struct rpma_conn {
   private:
     int open_queues(const rpma_conn_cfg& config);
     int read_event(rpma_conn_event& event);
-    rpma_conn_event ended(bool error);
+    rpma_conn_event ended();
     bool settle_events();
 
     std::mutex mutex_;
     bool established_ = false;
-    bool broken_ = false;           // by an operation of this side, which is no event (RP-21)
+    bool broken_ = false;           // by an operation of this side, which is no event yet (RP-21)
     std::atomic<bool> left_{false}; // disconnect() was called
 };
 

@@ -93,7 +93,7 @@ shim::Info suited(const fi_info& offer) {
     return own;
 }
 
-bool is_soft(const fi_info& info) { return !shim::is_port(info.domain_attr->name); }
+bool is_soft_offer(const fi_info& info) { return !shim::is_port(info.domain_attr->name); }
 
 // "rxe0" of "rxe0/1"
 std::string_view device_in(std::string_view domain) { return domain.substr(0, domain.find('/')); }
@@ -140,13 +140,27 @@ int Devices::open(Device& device) {
     if (const int rc = shim::open_fabric(info, &device.fabric_)) {
         return rc;
     }
-    device.name_ = device.soft_ ? "dat" : device_in(info.domain_attr->name);
-    device.context_ = device.soft_ ? soft_context() : nullptr;
-    return 0;
+    if (device.soft_) {
+        device.name_ = "dat";
+        device.context_ = soft_context();
+        return 0;
+    }
+    device.name_ = device_in(info.domain_attr->name);
+    fi_dat_ops_fabric* ops = nullptr;
+    int rc = fi_open_ops(&device.fabric_->fid, FI_DAT_FABRIC_OPS, 0, reinterpret_cast<void**>(&ops),
+                         nullptr);
+    rc = rc ? rc : ops->set_raw_data(device.fabric_, 1);
+    fid_domain* domain = nullptr; // keeps the context
+    fi_dat_ops_domain* domain_ops = nullptr;
+    rc = rc ? rc : fi_domain(device.fabric_, &info, &domain, nullptr);
+    rc = rc ? rc
+            : fi_open_ops(&domain->fid, FI_DAT_DOMAIN_OPS, 0, reinterpret_cast<void**>(&domain_ops),
+                          nullptr);
+    return rc ? rc : domain_ops->device(domain, &device.context_);
 }
 
 Device* Devices::get(const fi_info& info) {
-    const bool soft = is_soft(info);
+    const bool soft = is_soft_offer(info);
     for (const auto& known : all()) {
         if (soft ? known->soft_
                  : !known->soft_ && device_in(info.domain_attr->name) == known->name_) {
@@ -173,11 +187,18 @@ Device* Device::find(const Address& address, bool local) {
     return Devices::get(*found);
 }
 
+// One that a program has opened is told by its device's name.
 Device* Device::of(ibv_context* context) {
     const std::lock_guard lock(Devices::mutex);
     for (const auto& known : Devices::all()) {
         if (known->context_ == context) {
             return known.get();
+        }
+    }
+    const shim::Info found = shim::get_info(nullptr, 0, shim::make_hints().get());
+    for (const fi_info* each = found.get(); each; each = each->next) {
+        if (!is_soft_offer(*each) && device_in(each->domain_attr->name) == context->device->name) {
+            return Devices::get(*each);
         }
     }
     return nullptr;
@@ -189,8 +210,8 @@ shim::Info pick(const Device& device, const shim::Info& from) {
     for (const fi_info* each = from.get(); each; each = each->next) {
         const bool same =
             device.is_soft()
-                ? is_soft(*each)
-                : !is_soft(*each) && device_in(each->domain_attr->name) == device.name();
+                ? is_soft_offer(*each)
+                : !is_soft_offer(*each) && device_in(each->domain_attr->name) == device.name();
         if (same) {
             return suited(*each);
         }

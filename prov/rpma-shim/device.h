@@ -43,6 +43,10 @@ class Device {
     // Memory and TCP, no RDMA device.
     bool is_soft() const { return soft_; }
     const char* name() const { return name_.c_str(); }
+    // The same for the log.
+    const char* by() const {
+        return soft_ ? "shared memory or TCP, without an RDMA device" : name();
+    }
     fid_fabric* fabric() const { return fabric_; }
     // To open a domain with.
     const fi_info& info() const { return *info_; }

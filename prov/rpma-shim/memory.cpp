@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // rpma_mr_*(). May include: rpma-shim, libfabric, std.
+#include "rpma-shim/durable.h"
 #include "rpma-shim/guard.h"
 #include "rpma-shim/peer.h"
 
@@ -48,6 +49,32 @@ struct __attribute__((packed)) Descriptor {
 };
 static_assert(sizeof(Descriptor) == 21);
 
+// What the descriptor promises holds: where memory outlives nothing, it does not say so, and the
+// peer's flush is told RPMA_E_NOSUPP. A device writes to memory by itself, and the platform decides
+// what that is worth. 0 or -FI_E*.
+int make_durable(const rpma_peer& peer, rpma_mr_local& mr) {
+    if (!peer.device.is_soft()) {
+        return 0;
+    }
+    const Durability durability = durability_of(mr.base, mr.size);
+    if (durability == Durability::none) {
+        RPMA_SAY(RPMA_LOG_LEVEL_WARNING,
+                 "rpma_mr_reg(): %zu bytes at %p are no shared mapping of a file: the region is "
+                 "without RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT, and a peer's flush of that type is "
+                 "told RPMA_E_NOSUPP",
+                 mr.size, mr.base);
+        mr.usage &= ~RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT;
+        return 0;
+    }
+    fi_dat_ops_domain* ops = nullptr;
+    const int rc = fi_open_ops(&peer.domain.get()->fid, FI_DAT_DOMAIN_OPS, 0,
+                               reinterpret_cast<void**>(&ops), nullptr);
+    return rc ? rc
+              : ops->set_flush(peer.domain.get(), mr.mr.get(),
+                               durability == Durability::direct ? flush_direct : flush_file,
+                               nullptr);
+}
+
 template <class Object, class Value> bool is_missing(const Object* object, const Value* value) {
     return !object || !value;
 }
@@ -76,6 +103,11 @@ int rpma_mr_reg(struct rpma_peer* peer, void* ptr, size_t size, int usage,
         if (const int rc = fi_mr_reg(peer->domain.get(), ptr, size, access_for(usage), 0, 0, 0,
                                      mr->mr.out(), nullptr)) {
             return RPMA_FAILURE("rpma_mr_reg()", rc);
+        }
+        if ((usage & RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT) != 0) {
+            if (const int rc = make_durable(*peer, *mr)) {
+                return RPMA_FAILURE("rpma_mr_reg()", rc);
+            }
         }
         *mr_ptr = mr.release();
         return 0;

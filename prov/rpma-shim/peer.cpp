@@ -35,9 +35,7 @@ int rpma_utils_get_ibv_context(const char* addr, enum rpma_util_ibv_context_type
         if (!device) {
             return RPMA_E_PROVIDER;
         }
-        RPMA_SAY(RPMA_LOG_LEVEL_NOTICE, "%s is served by %s", addr,
-                 device->is_soft() ? "shared memory and TCP, without an RDMA device"
-                                   : device->name());
+        RPMA_SAY(RPMA_LOG_LEVEL_NOTICE, "%s is served by %s", addr, device->by());
         *ibv_ctx_ptr = device->context();
         return 0;
     });

@@ -5,8 +5,14 @@
 
 #include "rpma-shim/conn.h"
 #include "rpma-shim/guard.h"
+#include "rpma-shim/straight.h"
 
+#include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
+
+#include <chrono>
+#include <sched.h>
+#include <utility>
 
 using namespace dat::rpma;
 
@@ -19,7 +25,30 @@ std::uint64_t flags_of(int flags) {
                                                                                   : 0);
 }
 
-int posted(const char* call, ssize_t rc) { return rc == 0 ? 0 : RPMA_FAILURE(call, rc); }
+// Requests that give no completion leave their places without a call of the program: who posts
+// more of them than there are places waits for those (RP-17), as far as the peer takes them.
+template <class Post> ssize_t post_when_free(rpma_conn& conn, Post&& post) {
+    constexpr std::chrono::seconds kLongest{2};
+    ssize_t rc = post();
+    if (rc == -FI_EAGAIN && conn.quiet_posts.load(std::memory_order_relaxed)) {
+        const auto end = std::chrono::steady_clock::now() + kLongest;
+        do {
+            fi_cq_read(conn.cq->cq.get(), nullptr, 0); // moves the domain
+            sched_yield();
+            rc = post();
+        } while (rc == -FI_EAGAIN && std::chrono::steady_clock::now() < end);
+    }
+    return rc;
+}
+
+template <class Post> int posted(const char* call, rpma_conn& conn, int flags, Post&& post) {
+    if ((flags & RPMA_F_COMPLETION_ALWAYS) == RPMA_F_COMPLETION_ON_ERROR &&
+        !conn.quiet_posts.load(std::memory_order_relaxed)) {
+        conn.quiet_posts.store(true, std::memory_order_relaxed);
+    }
+    const ssize_t rc = post_when_free(conn, std::forward<Post>(post));
+    return rc == 0 ? 0 : RPMA_FAILURE(call, rc);
+}
 
 int out_of_range(const char* call, const rpma_mr_local& mr, std::size_t offset,
                  std::size_t length) {
@@ -69,7 +98,7 @@ int write(const char* call, rpma_conn* conn, rpma_mr_remote* dst, std::size_t ds
         rma.message.data = *imm;
         how |= FI_REMOTE_CQ_DATA;
     }
-    return posted(call, fi_writemsg(conn->ep, &rma.message, how));
+    return posted(call, *conn, flags, [&] { return fi_writemsg(conn->ep, &rma.message, how); });
 }
 
 int send(const char* call, rpma_conn* conn, const rpma_mr_local* src, std::size_t offset,
@@ -94,7 +123,7 @@ int send(const char* call, rpma_conn* conn, const rpma_mr_local* src, std::size_
         message.data = *imm;
         how |= FI_REMOTE_CQ_DATA;
     }
-    return posted(call, fi_sendmsg(conn->ep, &message, how));
+    return posted(call, *conn, flags, [&] { return fi_sendmsg(conn->ep, &message, how); });
 }
 
 } // namespace
@@ -110,7 +139,8 @@ int dat::rpma::post_receive(const char* call, fid_ep* ep, const rpma_mr_local* t
     message.iov_count = length > 0 ? 1 : 0;
     message.addr = FI_ADDR_UNSPEC;
     message.context = const_cast<void*>(context);
-    return posted(call, fi_recvmsg(ep, &message, FI_COMPLETION));
+    const ssize_t rc = fi_recvmsg(ep, &message, FI_COMPLETION);
+    return rc == 0 ? 0 : RPMA_FAILURE(call, rc);
 }
 
 extern "C" {
@@ -129,12 +159,19 @@ int rpma_read(struct rpma_conn* conn, struct rpma_mr_local* dst, size_t dst_offs
         return out_of_range("rpma_read()", *dst, dst_offset, len);
     }
     const Rma rma(dst, dst_offset, src, src_offset, len, op_context);
-    return posted("rpma_read()", fi_readmsg(conn->ep, &rma.message, flags_of(flags)));
+    return posted("rpma_read()", *conn, flags,
+                  [&] { return fi_readmsg(conn->ep, &rma.message, flags_of(flags)); });
 }
 
 int rpma_write(struct rpma_conn* conn, struct rpma_mr_remote* dst, size_t dst_offset,
                const struct rpma_mr_local* src, size_t src_offset, size_t len, int flags,
                const void* op_context) {
+    if (conn && conn->straight && src && dst && flags == RPMA_F_COMPLETION_ALWAYS && len > 0 &&
+        src->has(src_offset, len) &&
+        straight::write(conn->ep, src->at(src_offset), len, const_cast<void*>(op_context),
+                        dst->address + dst_offset, dst->key) == 0) [[likely]] {
+        return 0;
+    }
     return write("rpma_write()", conn, dst, dst_offset, src, src_offset, len, flags, nullptr,
                  op_context);
 }
@@ -156,8 +193,9 @@ int rpma_atomic_write(struct rpma_conn* conn, struct rpma_mr_remote* dst, size_t
     }
     Rma rma(nullptr, 0, dst, dst_offset, RPMA_ATOMIC_WRITE_ALIGNMENT, op_context);
     rma.here.iov_base = const_cast<char*>(src);
-    return posted("rpma_atomic_write()",
-                  fi_writemsg(conn->ep, &rma.message, flags_of(flags) | FI_INJECT | FI_FENCE));
+    return posted("rpma_atomic_write()", *conn, flags, [&] {
+        return fi_writemsg(conn->ep, &rma.message, flags_of(flags) | FI_INJECT | FI_FENCE);
+    });
 }
 
 int rpma_flush(struct rpma_conn* conn, struct rpma_mr_remote* dst, size_t dst_offset, size_t len,
@@ -186,7 +224,11 @@ int rpma_flush(struct rpma_conn* conn, struct rpma_mr_remote* dst, size_t dst_of
     }
     Rma rma(nullptr, 0, dst, dst_offset, sizeof conn->flushed, op_context);
     rma.here.iov_base = &conn->flushed;
-    return posted("rpma_flush()", fi_readmsg(conn->ep, &rma.message, flags_of(flags)));
+    if (persistent && conn->peer.device.is_soft()) {
+        rma.there.addr |= FI_DAT_FLUSHED;
+    }
+    return posted("rpma_flush()", *conn, flags,
+                  [&] { return fi_readmsg(conn->ep, &rma.message, flags_of(flags)); });
 }
 
 int rpma_send(struct rpma_conn* conn, const struct rpma_mr_local* src, size_t offset, size_t len,

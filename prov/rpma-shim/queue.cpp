@@ -6,6 +6,7 @@
 #include "base/attempt.h"
 #include "rpma-shim/conn.h"
 #include "rpma-shim/guard.h"
+#include "rpma-shim/straight.h"
 
 #include <algorithm>
 #include <arpa/inet.h>
@@ -16,14 +17,34 @@ using namespace dat::rpma;
 
 namespace {
 
-// What is known of DTO statuses is what libfabric makes of them.
-ibv_wc_status status_of(const fi_cq_err_entry& entry) {
-    switch (entry.err) {
-    case FI_ECANCELED:
+ibv_wc_status status_of(fi_dat_dto_status status) {
+    switch (status) {
+    case FI_DAT_DTO_SUCCESS:
+        return IBV_WC_SUCCESS;
+    case FI_DAT_DTO_FLUSHED:
         return IBV_WC_WR_FLUSH_ERR;
-    default:
-        return IBV_WC_GENERAL_ERR;
+    case FI_DAT_DTO_LOCAL_LENGTH:
+        return IBV_WC_LOC_LEN_ERR;
+    case FI_DAT_DTO_LOCAL_EP:
+        return IBV_WC_LOC_QP_OP_ERR;
+    case FI_DAT_DTO_LOCAL_PROTECTION:
+        return IBV_WC_LOC_PROT_ERR;
+    case FI_DAT_DTO_BAD_RESPONSE:
+        return IBV_WC_BAD_RESP_ERR;
+    case FI_DAT_DTO_REMOTE_ACCESS:
+        return IBV_WC_REM_ACCESS_ERR;
+    case FI_DAT_DTO_REMOTE_RESPONDER:
+        return IBV_WC_REM_INV_REQ_ERR;
+    case FI_DAT_DTO_TRANSPORT:
+        return IBV_WC_RETRY_EXC_ERR;
+    case FI_DAT_DTO_RECEIVER_NOT_READY:
+        return IBV_WC_RNR_RETRY_EXC_ERR;
+    case FI_DAT_DTO_RMR_OPERATION_FAILED:
+        return IBV_WC_MW_BIND_ERR;
+    case FI_DAT_DTO_PARTIAL_PACKET:
+        break;
     }
+    return IBV_WC_GENERAL_ERR;
 }
 
 ibv_wc_opcode opcode_of(std::uint64_t flags) {
@@ -39,16 +60,22 @@ ibv_wc_opcode opcode_of(std::uint64_t flags) {
     return (flags & FI_WRITE) != 0 ? IBV_WC_RDMA_WRITE : IBV_WC_SEND;
 }
 
-void fill(ibv_wc& wc, const fi_cq_data_entry& entry, const rpma_conn* conn) {
+// `number`: of the connection; 0: it is the context of its endpoint.
+[[gnu::always_inline]] inline void fill(ibv_wc& wc, const straight::Done& done,
+                                        std::uint32_t number) {
     wc = {};
-    wc.wr_id = reinterpret_cast<std::uintptr_t>(entry.op_context);
-    wc.status = IBV_WC_SUCCESS;
-    wc.opcode = opcode_of(entry.flags);
-    wc.byte_len = static_cast<std::uint32_t>(entry.len);
-    wc.qp_num = conn ? conn->number
-                     : static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(entry.buf));
-    if ((entry.flags & FI_REMOTE_CQ_DATA) != 0) {
-        wc.imm_data = htonl(static_cast<std::uint32_t>(entry.data));
+    wc.wr_id = reinterpret_cast<std::uintptr_t>(done.context);
+    wc.opcode = opcode_of(done.flags);
+    wc.qp_num = number != 0
+                    ? number
+                    : static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(done.buffer));
+    if (done.status != FI_DAT_DTO_SUCCESS) [[unlikely]] {
+        wc.status = status_of(done.status);
+        return;
+    }
+    wc.byte_len = static_cast<std::uint32_t>(done.length);
+    if ((done.flags & FI_REMOTE_CQ_DATA) != 0) {
+        wc.imm_data = htonl(static_cast<std::uint32_t>(done.data));
         wc.wc_flags = IBV_WC_WITH_IMM;
     }
 }
@@ -84,20 +111,6 @@ int rpma_cq::open(rpma_peer& peer, std::uint32_t size) {
     return rc;
 }
 
-int rpma_cq::fetch_failure(ibv_wc& wc) {
-    fi_cq_err_entry entry{};
-    if (fi_cq_readerr(cq.get(), &entry, 0) != 1) {
-        return 0;
-    }
-    wc = {};
-    wc.wr_id = reinterpret_cast<std::uintptr_t>(entry.op_context);
-    wc.status = status_of(entry);
-    wc.opcode = opcode_of(entry.flags);
-    wc.qp_num = conn ? conn->number
-                     : static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(entry.buf));
-    return wc.status == IBV_WC_WR_FLUSH_ERR && withhold(wc) ? -1 : 1;
-}
-
 bool rpma_cq::withhold(const ibv_wc& wc) {
     if (!conn || !conn->withholds()) {
         return false;
@@ -110,27 +123,32 @@ bool rpma_cq::withhold(const ibv_wc& wc) {
     return true;
 }
 
+// Takes out what is withheld; how many are left.
+int rpma_cq::sift(ibv_wc* wc, int count) {
+    ibv_wc* const end = std::remove_if(wc, wc + count, [&](const ibv_wc& each) {
+        return each.status == IBV_WC_WR_FLUSH_ERR && withhold(each);
+    });
+    return static_cast<int>(end - wc);
+}
+
 int rpma_cq::fetch(ibv_wc* wc, int count) {
-    constexpr int kAtOnce = 16;
-    fi_cq_data_entry entries[kAtOnce];
-    int taken = 0;
-    while (taken < count) {
-        const int room = std::min(count - taken, kAtOnce);
-        const ssize_t got = fi_cq_read(cq.get(), entries, static_cast<std::size_t>(room));
-        if (got > 0) {
-            for (ssize_t i = 0; i < got; ++i) {
-                fill(wc[taken++], entries[i], conn);
-            }
-        } else if (got == -FI_EAVAIL) {
-            taken += std::max(fetch_failure(wc[taken]), 0);
-        } else {
-            break;
+    const std::uint32_t number = conn ? conn->number : 0;
+    for (;;) {
+        int taken = 0;
+        bool failed = false;
+        straight::take(
+            cq.get(), static_cast<std::size_t>(count),
+            [&](const straight::Done& done) __attribute__((always_inline)) {
+                fill(wc[taken++], done, number);
+                failed |= done.status != FI_DAT_DTO_SUCCESS;
+            });
+        if (!failed) [[likely]] {
+            return taken;
         }
-        if (got > 0 && got < room) {
-            break;
+        if (const int left = sift(wc, taken)) {
+            return left;
         }
     }
-    return taken;
 }
 
 int rpma_cq::take_ready(ibv_wc* wc, int count) {
@@ -145,8 +163,11 @@ int rpma_cq::take_ready(ibv_wc* wc, int count) {
 int rpma_cq::take(ibv_wc* wc, int count) {
     int taken = any_ready_.load(std::memory_order_acquire) ? take_ready(wc, count) : 0;
     taken += taken < count ? fetch(wc + taken, count - taken) : 0;
-    if (taken == 0 && waited_.load(std::memory_order_relaxed)) {
+    // Where it is readable for what has been withheld, it is not to be.
+    if (taken == 0 && (waited_.load(std::memory_order_relaxed) ||
+                       withheld_.load(std::memory_order_relaxed))) [[unlikely]] {
         waited_.store(false, std::memory_order_relaxed);
+        withheld_.store(false, std::memory_order_relaxed);
         if (!completions.settle()) {
             taken = fetch(wc, count);
             waited_.store(true, std::memory_order_relaxed);

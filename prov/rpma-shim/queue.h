@@ -59,7 +59,7 @@ struct rpma_cq {
 
   private:
     int fetch(ibv_wc* wc, int count);
-    int fetch_failure(ibv_wc& wc);
+    int sift(ibv_wc* wc, int count);
     bool withhold(const ibv_wc& wc);
     int take_ready(ibv_wc* wc, int count);
 

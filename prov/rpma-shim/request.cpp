@@ -177,6 +177,8 @@ int rpma_conn_req_new(struct rpma_peer* peer, const char* addr, const char* port
         if (const int rc = request->conn->open(RPMA_HERE, *info, or_default(cfg))) {
             return rc;
         }
+        RPMA_SAY(RPMA_LOG_LEVEL_NOTICE, "a connection to %s:%s goes by %s", addr, port,
+                 peer->device.by());
         *req_ptr = request.release();
         return 0;
     });
@@ -256,8 +258,7 @@ int rpma_ep_listen(struct rpma_peer* peer, const char* addr, const char* port,
         if (const int rc = open_listener(*ep, *address)) {
             return rc;
         }
-        RPMA_SAY(RPMA_LOG_LEVEL_NOTICE, "listening at %s:%s by %s", addr, port,
-                 peer->device.is_soft() ? "shared memory and TCP" : peer->device.name());
+        RPMA_SAY(RPMA_LOG_LEVEL_NOTICE, "listening at %s:%s by %s", addr, port, peer->device.by());
         *ep_ptr = ep.release();
         return 0;
     });

@@ -3,9 +3,9 @@
 // rpma_srq_*() but for their configuration. May include: rpma-shim, libfabric, std.
 #include "rpma-shim/srq.h"
 
-#include "rpma-shim/config.h"
 #include "rpma-shim/guard.h"
 #include "rpma-shim/post.h"
+#include "rpma-shim/settings.h"
 
 using namespace dat::rpma;
 

@@ -464,6 +464,10 @@ void Endpoint::expect_events() {
     while (room_.size() < 2) {
         room_.emplace_back();
     }
+    if (peer_room_.empty() && soft_.awaits_peer()) {
+        peer_room_.emplace_back();
+        peer_room_.front().data.reserve(sizeof(fi_eq_entry));
+    }
     room_.front().data.reserve(std::max(kMaxConnectionData, domain_.offering().connection_data));
     if (async_room_.empty() && domain_.async_queue()) {
         async_room_.emplace_back();
@@ -492,6 +496,22 @@ void Endpoint::raise(const core::ConnectionEvent& event) {
     raised.type = event.event == core::Event::established ? FI_CONNECTED : FI_SHUTDOWN;
     raised.data.assign(event.private_data.begin(), event.private_data.end());
     eq_->push(std::move(one));
+}
+
+void Endpoint::peer_left() {
+    if (!eq_ || peer_room_.empty()) {
+        return;
+    }
+    fi_eq_entry entry{};
+    entry.fid = &fid;
+    entry.context = fid.context;
+    EventQueue::Event& event = peer_room_.front();
+    event.type = FI_DAT_PEER_LEFT;
+    event.fid = &fid;
+    event.raw = true;
+    const auto* bytes = reinterpret_cast<const std::byte*>(&entry);
+    event.data.assign(bytes, bytes + sizeof entry);
+    eq_->push(std::move(peer_room_));
 }
 
 void Endpoint::soft_watermark_passed() { domain_.raise_async(&fid, FI_DAT_ASYNC_RECV_WATERMARK); }

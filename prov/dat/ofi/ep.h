@@ -110,6 +110,7 @@ class Endpoint final : public fid_ep, private soft::EndpointOwner {
     // Before an attempt begins: room for the events that it may raise. Throws std::bad_alloc.
     void expect_events();
     void soft_watermark_passed() override;
+    void peer_left() override;
     template <class Call> void for_each_counter(Call&& call) {
         for (core::Counter* counter :
              {counters_.send, counters_.write, counters_.read, counters_.receive,
@@ -139,6 +140,7 @@ class Endpoint final : public fid_ep, private soft::EndpointOwner {
     // and for the one that says that it is broken. Guarded by the gate.
     EventQueue::Events room_;
     EventQueue::Events async_room_;
+    EventQueue::Events peer_room_; // of FI_DAT_PEER_LEFT
     CompletionQueue* tx_cq_ = nullptr;
     CompletionQueue* rx_cq_ = nullptr;
     SharedContext* srx_ = nullptr;

@@ -4,11 +4,14 @@
 #include "soft/endpoint.h"
 
 #include "base/assert.h"
+#include "base/attempt.h"
 #include "base/log.h"
 #include "soft/domain.h"
+#include "soft/kernel.h"
 #include "soft/shared_receives.h"
 
 #include <algorithm>
+#include <fcntl.h>
 #include <type_traits>
 #include <utility>
 
@@ -84,6 +87,8 @@ bool Endpoint::disconnect(bool graceful) {
         } else {
             end_attempt(outcome.flush, core::Reason::local, Parting::clean, {});
         }
+    } else if (trace_ && !trace_->watching()) {
+        trace_.reset();
     }
     return !outcome.refused();
 }
@@ -94,12 +99,14 @@ bool Endpoint::reset() {
         last_end_ = Event::none;
         reason_ = core::Reason::none;
         terminate_code_ = 0;
+        trace_.reset();
     }
     return !outcome.refused();
 }
 
 void Endpoint::free() {
     prepared_.reset();
+    trace_.reset();
     if (core_.state() == core::State::provider) { // EP-16: given back
         flush(core::Flush::recvs);
         return leave_queues();
@@ -519,6 +526,30 @@ void Endpoint::let_go(Parting parting) {
     too_many_ = 0;
 }
 
+// The descriptor is a second one of the stream: as long as it is open, and nothing was said, the
+// peer does not see the end.
+void Endpoint::part(core::Reason reason, Parting parting) {
+    const bool left = reason == core::Reason::local;
+    const bool keeps = awaits_peer_ && link_ && (left || reason == core::Reason::peer_closed);
+    const int fd = keeps && link_->stream() >= 0 ? fcntl(link_->stream(), F_DUPFD_CLOEXEC, 0) : -1;
+    std::unique_ptr<Trace> trace;
+    if (fd >= 0 &&
+        !base::attempt([&] { trace = std::make_unique<Trace>(domain_, *this, fd, left); })) {
+        kernel::close(fd);
+    }
+    let_go(trace && !left ? Parting::abandon : parting);
+    if (trace && trace->begin() == 0) {
+        trace_ = std::move(trace);
+    } else if (keeps && left) {
+        peer_left_at_once_ = true;
+    }
+}
+
+void Endpoint::peer_left() {
+    const std::unique_ptr<Trace> over = std::move(trace_);
+    owner_.peer_left();
+}
+
 void Endpoint::flush(core::Flush what) {
     core_.flush(what);
     if (what != core::Flush::none) {
@@ -532,12 +563,15 @@ void Endpoint::flush(core::Flush what) {
 void Endpoint::end_attempt(core::Flush what, core::Reason reason, Parting parting,
                            std::span<const std::byte> private_data) {
     // What it lies in, a handshake, is retired and not destroyed before the gate is left.
-    let_go(parting);
+    part(reason, parting);
     flush(what);
     const Outcome outcome = core_.happen(Stimulus::flushed, core_.attempt());
     last_end_ = outcome.event;
     reason_ = reason;
     raise(outcome.event, reason, private_data);
+    if (std::exchange(peer_left_at_once_, false)) {
+        peer_left();
+    }
 }
 
 void Endpoint::complete_requests() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // rpma_conn_cfg_*(), rpma_srq_cfg_*() and rpma_peer_cfg_*(). May include: rpma-shim, std.
-#include "rpma-shim/config.h"
+#include "rpma-shim/settings.h"
 
 #include "rpma-shim/guard.h"
 
