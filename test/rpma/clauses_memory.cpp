@@ -56,7 +56,9 @@ bool was_synced(std::size_t page, char byte) {
 
 } // namespace
 
-extern "C" int msync(void* address, std::size_t length, int flags) {
+// In sight of the libraries.
+extern "C" __attribute__((visibility("default"))) int msync(void* address, std::size_t length,
+                                                            int flags) {
     {
         const std::lock_guard<std::mutex> guard(seen.lock);
         const char* const from = static_cast<const char*>(address);
@@ -200,20 +202,25 @@ RPMA_TEST(rpma_file, that_cannot_be_synced__fails_the_flush) {
     cr_assert_geq(calls_seen(), 1);
 }
 
-// RP-19: a mapping of its own, or of no file, has nothing that could last.
+// RP-19: a mapping of its own, or of no file, has nothing that could last: its descriptor does not
+// offer it, and who asks for it is told.
 RPMA_TEST(rpma_file, of_nobody_else__cannot_be_persistent) {
-    Peer peer;
+    Pair pair;
     Mapping own(MAP_PRIVATE);
+    apply_direct_write(pair.a);
     void* const none =
         mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     need(none != MAP_FAILED, "mmap");
     for (void* memory : {static_cast<void*>(own.bytes), none}) {
-        rpma_mr_local* mr = nullptr;
-        EXPECT_RESULT(rpma_mr_reg(peer, memory, kSize, kPersistent, &mr), RPMA_E_NOSUPP);
-        cr_assert_null(mr);
-        EXPECT_OK(rpma_mr_reg(peer, memory, kSize,
-                              kPersistent & ~RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT, &mr));
-        EXPECT_OK(rpma_mr_dereg(&mr));
+        Region region(pair.peer, memory, kSize, kPersistent);
+        int flush_type = 0;
+        EXPECT_OK(rpma_mr_remote_get_flush_type(region.remote, &flush_type));
+        cr_assert_eq(flush_type, RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY);
+        EXPECT_RESULT(rpma_flush(pair.a, region.remote, 0, 8, RPMA_FLUSH_TYPE_PERSISTENT,
+                                 RPMA_F_COMPLETION_ALWAYS, nullptr),
+                      RPMA_E_NOSUPP);
+        flush(pair, region, 0, 8, RPMA_FLUSH_TYPE_VISIBILITY, 1);
+        expect_wc(pair.a.cq(), IBV_WC_RDMA_READ, 1);
     }
     munmap(none, kSize);
 }
