@@ -252,8 +252,6 @@ enum fi_dat_disconnect {
  */
 #define FI_DAT_ASYNC (1ULL << 61)
 #define FI_DAT_ASYNC_EVENT 0x80000001U
-/* await_peer(): both sides of a connection have left it. */
-#define FI_DAT_PEER_LEFT 0x80000002U
 
 enum fi_dat_async {
     /*
@@ -422,12 +420,13 @@ struct fi_dat_ops_ep {
     int (*set_patience)(struct fid_ep* ep, uint64_t patience_us);
 
     /*
-     * Not 0: later connections of the endpoint are left by each side for itself, as those of
-     * RDMA devices are. A side that the peer has left by disconnect() has FI_SHUTDOWN and all its
-     * completions as always, and leaves by disconnect() of its own, reset() or fi_close(). Who
-     * left first has, behind FI_SHUTDOWN, one event FI_DAT_PEER_LEFT when the peer has left too:
-     * a struct fi_eq_entry with fid and context of the endpoint. With a peer that does not do so,
-     * and by an RDMA device, that comes at once. Takes a descriptor for each such connection. 0.
+     * Not 0: later connections of the endpoint are left by each side for itself, and told of as
+     * RDMA devices do. A side that the peer has left by disconnect() has FI_SHUTDOWN as always,
+     * and leaves by disconnect() of its own, reset() or fi_close(). Who left first has all its
+     * completions at once, and FI_SHUTDOWN when the peer has left as well. That an operation of
+     * this side has failed is told by its completion; FI_SHUTDOWN comes with disconnect(). With a
+     * peer that does not do so, and on an RDMA device, FI_SHUTDOWN comes to who left first at once.
+     * Takes a descriptor for each such connection. 0.
      */
     int (*await_peer)(struct fid_ep* ep, int on);
 };

@@ -114,12 +114,6 @@ bool is_peers(const fi_dat_ep_status& status) {
     }
 }
 
-// An operation of this side has failed, of which devices tell no event.
-bool is_failed_operation(const fi_dat_ep_status& status) {
-    return status.end == FI_DAT_END_BROKEN &&
-           (status.reason == FI_DAT_REASON_DTO_ERROR || status.reason == FI_DAT_REASON_TERMINATE);
-}
-
 } // namespace
 
 bool rpma_conn::withholds() const {
@@ -140,8 +134,7 @@ bool rpma_conn::settle_events() {
     return quiet;
 }
 
-// The end of a connection, or of the attempt to make it, as the README has it. UNDEFINED: the
-// program is not told of it, or not yet.
+// The end of a connection, or of the attempt to make it, as the README has it.
 rpma_conn_event rpma_conn::ended() {
     fi_dat_ep_status status{};
     ops->status(ep, &status);
@@ -162,20 +155,11 @@ rpma_conn_event rpma_conn::ended() {
         (status.end == FI_DAT_END_BROKEN && status.reason == FI_DAT_REASON_RESOURCES)) {
         return RPMA_CONN_LOST;
     }
-    if (status.reason == FI_DAT_REASON_LOCAL) { // RP-6: it is when the peer has left as well
-        return RPMA_CONN_UNDEFINED;
-    }
-    broken_ = is_failed_operation(status) && !left_;
-    return broken_ ? RPMA_CONN_UNDEFINED : RPMA_CONN_CLOSED;
+    return RPMA_CONN_CLOSED;
 }
 
 // 0; RPMA_E_NO_EVENT: there is none.
 int rpma_conn::read_event(rpma_conn_event& event) {
-    if (broken_ && left_) {
-        broken_ = false;
-        event = RPMA_CONN_CLOSED;
-        return 0;
-    }
     alignas(fi_eq_cm_entry) std::byte buffer[kLargestEvent];
     std::uint32_t type = 0;
     const ssize_t got = fi_eq_read(eq.get(), &type, buffer, sizeof buffer, 0);
@@ -198,9 +182,8 @@ int rpma_conn::read_event(rpma_conn_event& event) {
         event = RPMA_CONN_ESTABLISHED;
         return 0;
     }
-    event = type == FI_DAT_PEER_LEFT ? RPMA_CONN_CLOSED : ended();
-    // What lies behind may be one.
-    return event == RPMA_CONN_UNDEFINED ? read_event(event) : 0;
+    event = ended();
+    return 0;
 }
 
 int rpma_conn::next_event(rpma_conn_event& event) {
@@ -231,12 +214,6 @@ int rpma_conn::next_event(rpma_conn_event& event) {
 int rpma_conn::disconnect() {
     left_.store(true, std::memory_order_release);
     const int rc = ops->disconnect(ep, FI_DAT_ABRUPT);
-    {
-        const std::lock_guard lock(mutex_);
-        if (broken_) {
-            events.raise();
-        }
-    }
     for (const auto* each : {&cq, &rcq}) {
         if (*each) {
             (*each)->release();

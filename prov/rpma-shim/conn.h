@@ -75,7 +75,6 @@ struct rpma_conn {
 
     std::mutex mutex_;
     bool established_ = false;
-    bool broken_ = false;           // by an operation of this side, which is no event yet (RP-21)
     std::atomic<bool> left_{false}; // disconnect() was called
 };
 

@@ -51,7 +51,7 @@ static_assert(sizeof(Descriptor) == 21);
 
 // What the descriptor promises holds: where memory outlives nothing, it does not say so, and the
 // peer's flush is told RPMA_E_NOSUPP. A device writes to memory by itself, and the platform decides
-// what that is worth. 0 or -FI_E*.
+// what that is worth. 0 or one of RPMA_E_*, logged.
 int make_durable(const rpma_peer& peer, rpma_mr_local& mr) {
     if (!peer.device.is_soft()) {
         return 0;
@@ -69,10 +69,11 @@ int make_durable(const rpma_peer& peer, rpma_mr_local& mr) {
     fi_dat_ops_domain* ops = nullptr;
     const int rc = fi_open_ops(&peer.domain.get()->fid, FI_DAT_DOMAIN_OPS, 0,
                                reinterpret_cast<void**>(&ops), nullptr);
-    return rc ? rc
-              : ops->set_flush(peer.domain.get(), mr.mr.get(),
-                               durability == Durability::direct ? flush_direct : flush_file,
-                               nullptr);
+    const int set =
+        rc ? rc
+           : ops->set_flush(peer.domain.get(), mr.mr.get(),
+                            durability == Durability::direct ? flush_direct : flush_file, nullptr);
+    return set == 0 ? 0 : RPMA_FAILURE("rpma_mr_reg()", set);
 }
 
 template <class Object, class Value> bool is_missing(const Object* object, const Value* value) {
@@ -106,7 +107,7 @@ int rpma_mr_reg(struct rpma_peer* peer, void* ptr, size_t size, int usage,
         }
         if ((usage & RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT) != 0) {
             if (const int rc = make_durable(*peer, *mr)) {
-                return RPMA_FAILURE("rpma_mr_reg()", rc);
+                return rc;
             }
         }
         *mr_ptr = mr.release();

@@ -102,6 +102,9 @@ int rpma_conn_cfg_get_compl_channel(const struct rpma_conn_cfg* cfg, bool* share
     return get(__func__, cfg, &rpma_conn_cfg::shared_channel, shared);
 }
 int rpma_conn_cfg_set_srq(struct rpma_conn_cfg* cfg, struct rpma_srq* srq) {
+    if (!srq) {
+        return RPMA_REFUSE("rpma_conn_cfg_set_srq(): srq is NULL");
+    }
     return set(__func__, cfg, &rpma_conn_cfg::srq, srq);
 }
 int rpma_conn_cfg_get_srq(const struct rpma_conn_cfg* cfg, struct rpma_srq** srq_ptr) {

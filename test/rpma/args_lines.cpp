@@ -92,6 +92,7 @@ void configurations() {
     REFUSED(rpma_conn_cfg_get_compl_channel, (nullptr, &shared));
     rpma_srq* srq = untouched<rpma_srq>();
     REFUSED(rpma_conn_cfg_set_srq, (nullptr, srq));
+    REFUSED(rpma_conn_cfg_set_srq, (config, nullptr));
     REFUSED(rpma_conn_cfg_get_srq, (nullptr, &srq));
     expect_untouched(srq, "rpma_conn_cfg_get_srq()");
     REFUSED(rpma_srq_cfg_set_rq_size, (nullptr, 1));

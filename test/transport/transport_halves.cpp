@@ -57,16 +57,15 @@ TRANSPORT_TEST(dat_halves, disconnect__is_over_when_both_have_left) {
     auto pair = awaiting(transport);
     const bool device = pair->near.device();
     DAT_MUST(pair->active.disconnect(FI_DAT_ABRUPT));
-    wait_shutdown(pair->active);
     wait_shutdown(pair->passive());
+    require_state(pair->active, FI_DAT_DISCONNECTED);
     require_state(pair->passive(), FI_DAT_DISCONNECTED);
     if (!device) {
         settle();
         cr_assert(pair->near.events().empty(), "it came before the peer has left");
     }
     DAT_MUST(pair->passive().disconnect(FI_DAT_ABRUPT));
-    const Event left = wait_event(pair->near, FI_DAT_PEER_LEFT);
-    cr_assert_eq(left.data.size(), sizeof(fi_eq_entry));
+    wait_shutdown(pair->active);
     settle();
     cr_assert(pair->near.events().empty());
     cr_assert(pair->far.events().empty());
@@ -77,9 +76,8 @@ TRANSPORT_TEST(dat_halves, closing__leaves_as_well) {
     auto pair = awaiting(transport);
     DAT_MUST(pair->passive().disconnect(FI_DAT_ABRUPT));
     wait_shutdown(pair->active);
-    wait_shutdown(pair->passive());
     DAT_MUST(pair->active.close());
-    wait_event(pair->far, FI_DAT_PEER_LEFT);
+    wait_shutdown(pair->passive());
 }
 
 TRANSPORT_TEST(dat_halves, both_at_once__are_told_once_each) {
@@ -90,13 +88,22 @@ TRANSPORT_TEST(dat_halves, both_at_once__are_told_once_each) {
         wait_shutdown(*each);
     }
     settle();
-    for (Side* side : {&pair->near, &pair->far}) {
-        cr_assert_leq(side->events().size(), 1);
-        for (const Event& event : side->events()) {
-            cr_assert_eq(event.type, FI_DAT_PEER_LEFT);
-        }
-        side->events().clear();
-    }
+    cr_assert(pair->near.events().empty());
+    cr_assert(pair->far.events().empty());
+}
+
+// What has failed is told by its completion, and by the event when this side leaves.
+TRANSPORT_TEST(dat_halves, a_failed_write__is_an_event_when_this_side_leaves) {
+    auto pair = awaiting(transport);
+    Bytes out(8);
+    Op& write = pair->active.write_confirmed(out.data(), out.size(), {0, 0x12345});
+    wait_op(write);
+    cr_assert_eq(write.prov_errno, FI_DAT_DTO_REMOTE_ACCESS);
+    settle();
+    cr_assert(pair->near.events().empty());
+    DAT_MUST(pair->active.disconnect(FI_DAT_ABRUPT));
+    wait_shutdown(pair->active);
+    require_end(pair->active, FI_DAT_END_BROKEN);
 }
 
 // A peer that does not await anybody leaves when it sees the end.
@@ -106,7 +113,6 @@ TRANSPORT_TEST(dat_halves, a_peer_of_another_kind__leaves_at_once) {
     pair.connect();
     DAT_MUST(pair.active.disconnect(FI_DAT_ABRUPT));
     wait_shutdown(pair.active);
-    wait_event(pair.near, FI_DAT_PEER_LEFT);
     wait_shutdown(pair.passive());
 }
 

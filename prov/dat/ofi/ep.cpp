@@ -461,12 +461,10 @@ void Endpoint::link_ready(soft::Link& link) {
 }
 
 void Endpoint::expect_events() {
+    was_connected_ = false;
+    held_.clear();
     while (room_.size() < 2) {
         room_.emplace_back();
-    }
-    if (peer_room_.empty() && soft_.awaits_peer()) {
-        peer_room_.emplace_back();
-        peer_room_.front().data.reserve(sizeof(fi_eq_entry));
     }
     room_.front().data.reserve(std::max(kMaxConnectionData, domain_.offering().connection_data));
     if (async_room_.empty() && domain_.async_queue()) {
@@ -494,25 +492,34 @@ void Endpoint::raise(const core::ConnectionEvent& event) {
     raised.err = fi_error(event.event);
     raised.prov_errno = static_cast<int>(event.reason);
     raised.type = event.event == core::Event::established ? FI_CONNECTED : FI_SHUTDOWN;
+    was_connected_ = was_connected_ || event.event == core::Event::established;
     raised.data.assign(event.private_data.begin(), event.private_data.end());
-    eq_->push(std::move(one));
+    if (is_held_back(event)) {
+        held_ = std::move(one);
+    } else {
+        eq_->push(std::move(one));
+    }
 }
 
-void Endpoint::peer_left() {
-    if (!eq_ || peer_room_.empty()) {
-        return;
-    }
-    fi_eq_entry entry{};
-    entry.fid = &fid;
-    entry.context = fid.context;
-    EventQueue::Event& event = peer_room_.front();
-    event.type = FI_DAT_PEER_LEFT;
-    event.fid = &fid;
-    event.raw = true;
-    const auto* bytes = reinterpret_cast<const std::byte*>(&entry);
-    event.data.assign(bytes, bytes + sizeof entry);
-    eq_->push(std::move(peer_room_));
+// What a device tells nobody of: that this side has left, as long as the peer has not, and that an
+// operation of this side has failed, as long as this side has not left.
+bool Endpoint::is_held_back(const core::ConnectionEvent& event) const {
+    const bool left =
+        event.event == core::Event::disconnected && event.reason == core::Reason::local;
+    const bool failed =
+        event.event == core::Event::broken &&
+        (event.reason == core::Reason::dto_error || event.reason == core::Reason::terminate);
+    return soft_.awaits_peer() && was_connected_ && (left || failed);
 }
+
+void Endpoint::give_held() {
+    if (eq_ && !held_.empty()) {
+        eq_->push(std::move(held_));
+        held_.clear();
+    }
+}
+
+void Endpoint::peer_left() { give_held(); }
 
 void Endpoint::soft_watermark_passed() { domain_.raise_async(&fid, FI_DAT_ASYNC_RECV_WATERMARK); }
 
