@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// rpma_mr_*(). May include: rpma-shim, libfabric, std.
+// rpma_mr_*(). May include: rpma-shim, libfabric, libibverbs, system headers, std.
 #include "rpma-shim/durable.h"
 #include "rpma-shim/guard.h"
 #include "rpma-shim/peer.h"
@@ -8,6 +8,8 @@
 #include <cstring>
 #include <endian.h>
 #include <memory>
+#include <sys/mman.h>
+#include <unistd.h>
 
 using namespace dat::rpma;
 
@@ -76,6 +78,14 @@ int make_durable(const rpma_peer& peer, rpma_mr_local& mr) {
     return set == 0 ? 0 : RPMA_FAILURE("rpma_mr_reg()", set);
 }
 
+// Asks the kernel for pages of memory that is not pinned; a hint, so that nothing can fail.
+void fetch(void* address, std::size_t size) {
+    static const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+    const auto begin = reinterpret_cast<std::uintptr_t>(address);
+    const std::uintptr_t from = begin & ~(page - 1);
+    madvise(reinterpret_cast<void*>(from), begin + size - from, MADV_WILLNEED);
+}
+
 template <class Object, class Value> bool is_missing(const Object* object, const Value* value) {
     return !object || !value;
 }
@@ -101,6 +111,7 @@ int rpma_mr_reg(struct rpma_peer* peer, void* ptr, size_t size, int usage,
         mr->base = ptr;
         mr->size = size;
         mr->usage = usage;
+        mr->soft = peer->device.is_soft();
         if (const int rc = fi_mr_reg(peer->domain.get(), ptr, size, access_for(usage), 0, 0, 0,
                                      mr->mr.out(), nullptr)) {
             return RPMA_FAILURE("rpma_mr_reg()", rc);
@@ -169,10 +180,16 @@ int rpma_mr_advise(struct rpma_mr_local* mr, size_t offset, size_t len, int advi
         return RPMA_REFUSE("rpma_mr_advise(): mr = %p, offset = %zu, len = %zu; it has %zu bytes",
                            static_cast<void*>(mr), offset, len, mr ? mr->size : 0);
     }
-    return RPMA_FAIL(RPMA_E_NOSUPP,
-                     "rpma_mr_advise(): advice = %d, flags = 0x%x: registered memory is not paged "
-                     "on demand, so there is nothing to advise",
-                     advice, flags);
+    if (!mr->soft || advice < IBV_ADVISE_MR_ADVICE_PREFETCH ||
+        advice > IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT) {
+        return RPMA_FAIL(RPMA_E_NOSUPP,
+                         "rpma_mr_advise(): advice = %d, flags = 0x%x: memory of a device is not "
+                         "paged on demand, and elsewhere there are IBV_ADVISE_MR_ADVICE_PREFETCH, "
+                         "_PREFETCH_WRITE and _PREFETCH_NO_FAULT",
+                         advice, flags);
+    }
+    fetch(mr->at(offset), len);
+    return 0;
 }
 
 int rpma_mr_remote_from_descriptor(const void* desc, size_t desc_size,

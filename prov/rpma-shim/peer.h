@@ -57,6 +57,7 @@ struct rpma_mr_local {
     void* base;
     std::size_t size;
     int usage;
+    bool soft; // of a domain without a device, which pins nothing
     dat::rpma::Owned<fid_mr> mr;
 };
 

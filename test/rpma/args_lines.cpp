@@ -135,7 +135,7 @@ void memory(rpma_peer* peer) {
     REFUSED(rpma_mr_get_ptr, (nullptr, &at));
     REFUSED(rpma_mr_get_size, (mr, nullptr));
     REFUSED(rpma_mr_advise, (mr, 60, 5, 0, 0));
-    expect("rpma_mr_advise()", "rpma_mr_advise", RPMA_E_NOSUPP, rpma_mr_advise(mr, 0, 64, 0, 0));
+    expect("rpma_mr_advise()", "rpma_mr_advise", RPMA_E_NOSUPP, rpma_mr_advise(mr, 0, 64, 9, 0));
     REFUSED(rpma_mr_dereg, (nullptr));
     rpma_mr_dereg(&mr);
 
