@@ -47,17 +47,18 @@ ibv_wc_status status_of(fi_dat_dto_status status) {
     return IBV_WC_GENERAL_ERR;
 }
 
-ibv_wc_opcode opcode_of(std::uint64_t flags) {
+// The usual comes first.
+[[gnu::always_inline]] inline ibv_wc_opcode opcode_of(std::uint64_t flags) {
+    if ((flags & FI_WRITE) != 0) {
+        return IBV_WC_RDMA_WRITE;
+    }
     if ((flags & FI_RECV) != 0) {
         return IBV_WC_RECV;
-    }
-    if ((flags & FI_REMOTE_WRITE) != 0) {
-        return IBV_WC_RECV_RDMA_WITH_IMM;
     }
     if ((flags & FI_READ) != 0) {
         return IBV_WC_RDMA_READ;
     }
-    return (flags & FI_WRITE) != 0 ? IBV_WC_RDMA_WRITE : IBV_WC_SEND;
+    return (flags & FI_REMOTE_WRITE) != 0 ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_SEND;
 }
 
 // `number`: of the connection; 0: it is the context of its endpoint.
@@ -163,17 +164,43 @@ int rpma_cq::take_ready(ibv_wc* wc, int count) {
 int rpma_cq::take(ibv_wc* wc, int count) {
     int taken = any_ready_.load(std::memory_order_acquire) ? take_ready(wc, count) : 0;
     taken += taken < count ? fetch(wc + taken, count - taken) : 0;
-    // Where it is readable for what has been withheld, it is not to be.
-    if (taken == 0 && (waited_.load(std::memory_order_relaxed) ||
-                       withheld_.load(std::memory_order_relaxed))) [[unlikely]] {
-        waited_.store(false, std::memory_order_relaxed);
-        withheld_.store(false, std::memory_order_relaxed);
-        if (!completions.settle()) {
-            taken = fetch(wc, count);
-            waited_.store(true, std::memory_order_relaxed);
-        }
+    return taken == 0 && is_watched() ? settle_and_take(wc, count) : taken;
+}
+
+// Nothing was there. Where its descriptor is readable for what has been withheld, it is not to be.
+int rpma_cq::settle_and_take(ibv_wc* wc, int count) {
+    waited_.store(false, std::memory_order_relaxed);
+    withheld_.store(false, std::memory_order_relaxed);
+    if (completions.settle()) {
+        return 0;
     }
-    return taken;
+    waited_.store(true, std::memory_order_relaxed);
+    return fetch(wc, count);
+}
+
+// A success of this connection, without data, is all that there is to it; anything else is left to
+// take().
+int rpma_cq::take_one(ibv_wc& wc) {
+    if (!conn || any_ready_.load(std::memory_order_acquire)) [[unlikely]] {
+        return take(&wc, 1);
+    }
+    const std::uint32_t number = conn->number;
+    switch (straight::take_plain(
+        cq.get(), [&](void* context, std::uint64_t flags, std::size_t length)
+                      __attribute__((always_inline)) {
+                          wc = {};
+                          wc.wr_id = reinterpret_cast<std::uintptr_t>(context);
+                          wc.opcode = opcode_of(flags);
+                          wc.byte_len = static_cast<std::uint32_t>(length);
+                          wc.qp_num = number;
+                      })) {
+    case straight::Taken::one:
+        return 1;
+    case straight::Taken::none:
+        return is_watched() ? settle_and_take(&wc, 1) : 0;
+    default:
+        return take(&wc, 1);
+    }
 }
 
 bool rpma_cq::is_filled() {
@@ -293,7 +320,7 @@ int rpma_cq_get_wc(struct rpma_cq* cq, int num_entries, struct ibv_wc* wc, int* 
                            static_cast<void*>(cq), num_entries, static_cast<void*>(wc),
                            static_cast<void*>(num_entries_got));
     }
-    const int taken = cq->take(wc, num_entries);
+    const int taken = num_entries == 1 ? cq->take_one(*wc) : cq->take(wc, num_entries);
     if (taken == 0) {
         return RPMA_E_NO_COMPLETION;
     }

@@ -42,6 +42,7 @@ struct rpma_cq {
 
     // At most `count` of them to `wc`; how many.
     int take(ibv_wc* wc, int count);
+    int take_one(ibv_wc& wc);
     // Something is there to be taken; fetches it.
     bool is_filled();
     // Whether something that is not to be taken yet has been found since it was last asked.
@@ -60,6 +61,11 @@ struct rpma_cq {
   private:
     int fetch(ibv_wc* wc, int count);
     int sift(ibv_wc* wc, int count);
+    int settle_and_take(ibv_wc* wc, int count);
+    // The descriptor has to be seen to when nothing is left.
+    bool is_watched() const {
+        return waited_.load(std::memory_order_relaxed) || withheld_.load(std::memory_order_relaxed);
+    }
     bool withhold(const ibv_wc& wc);
     int take_ready(ibv_wc* wc, int count);
 

@@ -49,6 +49,19 @@ template <class Sink>
     });
 }
 
+// The oldest, for `sink(context, flags, length)`, if it is a success without data.
+using ofi::direct::Taken;
+template <class Sink> [[gnu::always_inline]] inline Taken take_plain(fid_cq* cq, Sink&& sink) {
+    return ofi::direct::take(
+        cq, [&](const ofi::direct::Success& done) __attribute__((always_inline)) {
+            if ((done.flags & FI_REMOTE_CQ_DATA) != 0) [[unlikely]] {
+                return false;
+            }
+            sink(done.context, done.flags, done.length);
+            return true;
+        });
+}
+
 } // namespace dat::rpma::straight
 
 #endif

@@ -10,9 +10,10 @@
 # core has no I/O, clock, thread or libfabric.
 #
 # prov/dat-shim includes itself, base, libfabric and what fi_ext_dat.h offers, and nothing else of
-# prov/dat, but for straight.h, which includes ofi/direct.h, and soft/kernel.h
-# and soft/barrier.h, and provider.cpp, which includes ofi/provider.h. Its objects include no dat headers, nor what does: those are for udat20 and
-# udat12, each its own, and udat/entry.h chooses which of them udat is compiled with.
+# prov/dat, but for straight.h, which includes ofi/direct.h, provider.cpp, which includes
+# ofi/provider.h, and soft/kernel.h and soft/barrier.h. Its objects include no dat headers, nor what
+# does: those are for udat20 and udat12, each its own, and udat/entry.h chooses which of them udat
+# is compiled with. prov/rpma-shim includes the same, its own straight.h among it.
 set -u
 . "$(dirname "${BASH_SOURCE[0]}")/sources.sh"
 
