@@ -203,10 +203,8 @@ int rpma_conn_req_delete(struct rpma_conn_req** req_ptr) {
 
 int rpma_conn_req_recv(struct rpma_conn_req* req, struct rpma_mr_local* dst, size_t offset,
                        size_t len, const void* op_context) {
-    if (!req || (!dst && (offset != 0 || len != 0))) {
-        return RPMA_REFUSE("rpma_conn_req_recv(): req = %p, dst = %p, offset = %zu, len = %zu; "
-                           "where dst is NULL the others have to be 0",
-                           static_cast<void*>(req), static_cast<void*>(dst), offset, len);
+    if (!req || !dst) {
+        return RPMA_REFUSE("rpma_conn_req_recv(): %s is NULL", req ? "dst" : "req");
     }
     return post_receive("rpma_conn_req_recv()", req->conn->ep, dst, offset, len, op_context);
 }
