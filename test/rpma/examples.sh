@@ -70,7 +70,7 @@ table() {
 08;08-messages-ping-pong;;7 3;Value sent: 9;Value received: 9
 08srq;08srq-simple-messages-ping-pong-with-srq;;7 3;Value sent: 10;Value received: 10
 09;09-flush-to-persistent-GPSPM;;;New value: Hello world!;Translation: .Hola Mundo!
-09-file;09-flush-to-persistent-GPSPM;FILE;FILE;New value: Hello world!;Translation: .Hola Mundo!
+09-file;09-flush-to-persistent-GPSPM;FILE;FILE;New value: Hello world!;translating
 09scch;09scch-flush-to-persistent-GPSPM;;;New value: Hello world!;Translation: .Hola Mundo!
 10;10-send-with-imm;;1234 1st_word;with immediate data '1234';Sending value '1st_word'
 11;11-write-with-imm;;1234;written together with immediate data '1234';with immediate data '1234'
