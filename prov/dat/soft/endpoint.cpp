@@ -87,8 +87,8 @@ bool Endpoint::disconnect(bool graceful) {
         } else {
             end_attempt(outcome.flush, core::Reason::local, Parting::clean, {});
         }
-    } else if (trace_ && !trace_->watching()) {
-        trace_.reset();
+    } else if (half_closed_ && !half_closed_->watching()) {
+        half_closed_.reset();
     }
     return !outcome.refused();
 }
@@ -99,14 +99,14 @@ bool Endpoint::reset() {
         last_end_ = Event::none;
         reason_ = core::Reason::none;
         terminate_code_ = 0;
-        trace_.reset();
+        half_closed_.reset();
     }
     return !outcome.refused();
 }
 
 void Endpoint::free() {
     prepared_.reset();
-    trace_.reset();
+    half_closed_.reset();
     if (core_.state() == core::State::provider) { // EP-16: given back
         flush(core::Flush::recvs);
         return leave_queues();
@@ -532,21 +532,22 @@ void Endpoint::part(core::Reason reason, Parting parting) {
     const bool left = reason == core::Reason::local;
     const bool keeps = awaits_peer_ && link_ && (left || reason == core::Reason::peer_closed);
     const int fd = keeps && link_->stream() >= 0 ? fcntl(link_->stream(), F_DUPFD_CLOEXEC, 0) : -1;
-    std::unique_ptr<Trace> trace;
-    if (fd >= 0 &&
-        !base::attempt([&] { trace = std::make_unique<Trace>(domain_, *this, fd, left); })) {
+    std::unique_ptr<HalfClosed> half_closed;
+    if (fd >= 0 && !base::attempt([&] {
+            half_closed = std::make_unique<HalfClosed>(domain_, *this, fd, left);
+        })) {
         kernel::close(fd);
     }
-    let_go(trace && !left ? Parting::abandon : parting);
-    if (trace && trace->begin() == 0) {
-        trace_ = std::move(trace);
+    let_go(half_closed && !left ? Parting::abandon : parting);
+    if (half_closed && half_closed->begin() == 0) {
+        half_closed_ = std::move(half_closed);
     } else if (keeps && left) {
         peer_left_at_once_ = true;
     }
 }
 
 void Endpoint::peer_left() {
-    const std::unique_ptr<Trace> over = std::move(trace_);
+    const std::unique_ptr<HalfClosed> over = std::move(half_closed_);
     owner_.peer_left();
 }
 

@@ -15,7 +15,7 @@
 #include "core/endpoint.h"
 #include "soft/link.h"
 #include "soft/reactor.h"
-#include "soft/trace.h"
+#include "soft/half_closed.h"
 
 #include <algorithm>
 #include <chrono>
@@ -602,7 +602,7 @@ class Endpoint : public base::Hook<Starved>, private Timer {
     core::CompletionQueue* straight_receives_ = nullptr;
     std::unique_ptr<Handshake> handshake_;
     std::unique_ptr<Link> link_;
-    std::unique_ptr<Trace> trace_; // of the last connection
+    std::unique_ptr<HalfClosed> half_closed_; // of the last connection
     std::unique_ptr<Companion> prepared_;
     std::uint64_t match_next_ = 0; // the receive that the next message takes
     std::uint64_t zone_from_ = 0;  // receives before this one are of another zone

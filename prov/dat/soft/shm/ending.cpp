@@ -183,7 +183,7 @@ void Link::part(soft::Parting how) {
     }
     say_end(End::closed, 0);
     side_.mine->revoked.store(kVoid, std::memory_order_seq_cst);
-    if (how != soft::Parting::abandon) { // there may be another descriptor of it (soft/trace.h)
+    if (how != soft::Parting::abandon) { // there may be another descriptor of it (soft/half_closed.h)
         ::shutdown(bell_.fd(), SHUT_WR);
     }
     bell_.close();

@@ -31,7 +31,7 @@ Linger::~Linger() {
         give_up();
     }
     shared_.side.mine->revoked.fetch_or(kVoid, std::memory_order_seq_cst);
-    ::shutdown(shared_.bell.fd(), SHUT_WR); // there may be another descriptor of it (soft/trace.h)
+    ::shutdown(shared_.bell.fd(), SHUT_WR); // there may be another descriptor of it (soft/half_closed.h)
 }
 
 void Linger::begin(soft::Domain& domain, Shared shared, Remainder rest) {

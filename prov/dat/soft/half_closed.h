@@ -3,8 +3,8 @@
 // What an endpoint keeps of a connection that is over for one side alone: a descriptor of the
 // stream that it had. While that is open the other side, which keeps one too, knows that this one
 // has not left yet. Under the domain's gate. May include: soft, system headers.
-#ifndef DAT_SOFT_TRACE_H
-#define DAT_SOFT_TRACE_H
+#ifndef DAT_SOFT_HALF_CLOSED_H
+#define DAT_SOFT_HALF_CLOSED_H
 
 #include "soft/reactor.h"
 
@@ -13,14 +13,14 @@ namespace dat::soft {
 class Domain;
 class Endpoint;
 
-class Trace final : private Pollable {
+class HalfClosed final : private Pollable {
   public:
     // Takes the descriptor. `watching`: this side has left, and the endpoint is to know when the
     // peer has; else the peer is to know when this ends.
-    Trace(Domain& domain, Endpoint& endpoint, int fd, bool watching);
-    ~Trace();
-    Trace(const Trace&) = delete;
-    Trace& operator=(const Trace&) = delete;
+    HalfClosed(Domain& domain, Endpoint& endpoint, int fd, bool watching);
+    ~HalfClosed();
+    HalfClosed(const HalfClosed&) = delete;
+    HalfClosed& operator=(const HalfClosed&) = delete;
 
     bool watching() const { return watching_; }
     // 0, or -errno: it cannot be watched.
