@@ -11,14 +11,15 @@
 #                              the tests that take no long time in it; a few minutes
 #
 # Of the guest it runs the suites that test/vm/run.sh runs by default. Those that take
-# long run by name only: bash test/vm/run.sh verbs verbs_hosts programs clauses speed,
-# and with FABTESTS_BIN_DIR fabtests. So do the long fuzzing (test/fuzz/run.sh --long), the
+# long run by name only: bash test/vm/run.sh verbs verbs_hosts programs clauses speed
+# rpma, and with FABTESTS_BIN_DIR fabtests. So do the long fuzzing (test/fuzz/run.sh --long), the
 # long runs of test/attack (test/README.md), the long soak, and what test/bench measures.
 #
 # DAT_KEEP=1   keep the temporary folder with the builds and logs, and print it
 # TMPDIR=DIR   make it in DIR instead of /tmp
 # CI=true      a test that was skipped is a failed one
 # FABTESTS_BIN_DIR=DIR  run libfabric's own tests, which are in DIR, too; about 15 minutes
+# RPMA_EXAMPLES_DIR=DIR  run the programs of librpma's source, which are in DIR, too; a minute
 #
 # The last line is `N passed, N failed`, with `, N skipped` if there were any.
 # A test counts each time that it is run: the Criterion tests and the test
@@ -139,6 +140,11 @@ all_steps() {
         fi
     else
         echo 'not run: fi_pingpong, Open MPI, fabtests'
+    fi
+    if [ -n "${RPMA_EXAMPLES_DIR:-}" ]; then
+        run_step 300 rpma_examples "librpma's examples"
+    else
+        echo "not run: librpma's examples, since RPMA_EXAMPLES_DIR names no folder of them"
     fi
     run_step 180 kill 'either side killed at random: TCP, memory'
     run_step 300 relay 'packets harmed between two namespaces'

@@ -137,6 +137,7 @@ step_release_check() {
     make_check "$work/release" || status=1
     grep -hE '^(20|12): ' "$work/release/test/shim/clauses_table_test.log" |
         sed 's/^\(.\)\(.\): /note: clauses of uDAPL \1.\2: /'
+    sed -n 's/^rpma: /note: rules of librpma: /p' "$work/release/test/rpma/clauses_table_test.log"
     return $status
 }
 
@@ -228,6 +229,16 @@ step_fabtests() {
         status=1
     cat "$work/fabtests.out"
     count "$(grep -c '^pass ' "$work/fabtests.out")" "$(grep -c '^fail ' "$work/fabtests.out")"
+    return $status
+}
+
+# The programs of librpma's own source, over shared memory and TCP.
+step_rpma_examples() {
+    local status=0
+    DAT_BUILDDIR=$work/release bash "$work/source/test/rpma/examples.sh" "$RPMA_EXAMPLES_DIR" \
+        >"$work/rpma_examples" || status=1
+    cat "$work/rpma_examples"
+    count "$(grep -c '^pass ' "$work/rpma_examples")" "$(grep -c '^FAIL ' "$work/rpma_examples")"
     return $status
 }
 

@@ -98,6 +98,8 @@
 extern "C" {
 #endif
 
+struct ibv_context; /* of libibverbs */
+
 /* Names for fi_open_ops(), each with the table of the same name. */
 #define FI_DAT_FABRIC_OPS "fi_dat_fabric_ops" /* struct fid_fabric */
 #define FI_DAT_PEP_OPS "fi_dat_pep_ops"       /* struct fid_pep */
@@ -135,6 +137,12 @@ extern "C" {
  * address 0, also where the domain has FI_MR_VIRT_ADDR.
  */
 #define FI_DAT_ZERO_BASED (1ULL << 61)
+
+/*
+ * Added to the address of an RDMA read: of a region with set_flush() of the peer, which is flushed
+ * before the read is answered. Any other region has no such address.
+ */
+#define FI_DAT_FLUSHED (1ULL << 63)
 
 /*
  * PZ-1: a protection zone is an authorization key of a domain: any bytes, at
@@ -196,6 +204,25 @@ enum fi_dat_reason {
     FI_DAT_REASON_REJECTED,        /* fi_reject() by the peer */
     FI_DAT_REASON_RESOURCES,       /* out of memory or descriptors here, or the device failed */
     FI_DAT_REASON_WATERMARK,       /* more receives than set_watermark() allows */
+};
+
+/*
+ * What has become of an operation: fi_cq_err_entry.prov_errno of its completion (DTO-26). The
+ * values are those of DAT_DTO_COMPLETION_STATUS. Beside each what a device of libibverbs says.
+ */
+enum fi_dat_dto_status {
+    FI_DAT_DTO_SUCCESS = 0,
+    FI_DAT_DTO_FLUSHED = 1,            /* IBV_WC_WR_FLUSH_ERR */
+    FI_DAT_DTO_LOCAL_LENGTH = 2,       /* IBV_WC_LOC_LEN_ERR */
+    FI_DAT_DTO_LOCAL_EP = 3,           /* IBV_WC_LOC_QP_OP_ERR, and what is not named here */
+    FI_DAT_DTO_LOCAL_PROTECTION = 4,   /* IBV_WC_LOC_PROT_ERR, IBV_WC_LOC_ACCESS_ERR */
+    FI_DAT_DTO_BAD_RESPONSE = 5,       /* IBV_WC_BAD_RESP_ERR */
+    FI_DAT_DTO_REMOTE_ACCESS = 6,      /* IBV_WC_REM_ACCESS_ERR */
+    FI_DAT_DTO_REMOTE_RESPONDER = 7,   /* IBV_WC_REM_INV_REQ_ERR, IBV_WC_REM_OP_ERR */
+    FI_DAT_DTO_TRANSPORT = 8,          /* IBV_WC_RETRY_EXC_ERR */
+    FI_DAT_DTO_RECEIVER_NOT_READY = 9, /* IBV_WC_RNR_RETRY_EXC_ERR */
+    FI_DAT_DTO_PARTIAL_PACKET = 10,
+    FI_DAT_DTO_RMR_OPERATION_FAILED = 11, /* IBV_WC_MW_BIND_ERR */
 };
 
 struct fi_dat_ep_status {
@@ -391,6 +418,17 @@ struct fi_dat_ops_ep {
      * all. -FI_EINVAL: more than a minute. The connect timeout holds all the same.
      */
     int (*set_patience)(struct fid_ep* ep, uint64_t patience_us);
+
+    /*
+     * Not 0: later connections of the endpoint are left by each side for itself, and told of as
+     * RDMA devices do. A side that the peer has left by disconnect() has FI_SHUTDOWN as always,
+     * and leaves by disconnect() of its own, reset() or fi_close(). Who left first has all its
+     * completions at once, and FI_SHUTDOWN when the peer has left as well. That an operation of
+     * this side has failed is told by its completion; FI_SHUTDOWN comes with disconnect(). With a
+     * peer that does not do so, and on an RDMA device, FI_SHUTDOWN comes to who left first at once.
+     * Takes a descriptor for each such connection. 0.
+     */
+    int (*await_peer)(struct fid_ep* ep, int on);
 };
 
 struct fi_dat_ops_pep {
@@ -449,6 +487,15 @@ struct fi_dat_ops_fabric {
 
     /* CR-1: the endpoint that is to answer the request; NULL: none is known yet. */
     int (*request_endpoint)(struct fid_fabric* fabric, fid_t request, struct fid_ep** ep);
+
+    /*
+     * Not 0: private data of connections by InfiniBand and RoCE goes as it is, for peers that know
+     * nothing of `dat`, and comes as their connection manager has it: padded with zeros to 56
+     * bytes with a request, 196 with an accept, 148 with a reject. So much may be sent. Of domains
+     * and passive endpoints that are made from here on. Else, and that is the default, its length
+     * is carried along (U-63). Elsewhere the wire carries the length itself. 0.
+     */
+    int (*set_raw_data)(struct fid_fabric* fabric, int raw);
 };
 
 /* What a connection of the domain has at most, and its shared receive contexts. */
@@ -479,6 +526,24 @@ struct fi_dat_ops_domain {
 
     /* Fills `limits`, the caller's. From any thread; blocks nobody. 0. */
     int (*limits)(struct fid_domain* domain, struct fi_dat_limits* limits);
+
+    /*
+     * For memory that is to outlive the process or the host: from here on what peers have
+     * written to the region is given to `flush`, as the range from the first to the last byte
+     * written since it was called last, before a read of it at an address with FI_DAT_FLUSHED is
+     * answered. So such a read behind writes that has completed says that those are where `flush`
+     * puts them. What `flush` returns but 0 refuses the read. It is called by the threads that
+     * move the domain, which can do nothing else meanwhile; it must not call libfabric. NULL: no
+     * more. -FI_EOPNOTSUPP: on an RDMA device, which tells nobody what peers do.
+     */
+    int (*set_flush)(struct fid_domain* domain, struct fid_mr* mr,
+                     int (*flush)(void* context, void* address, size_t length), void* context);
+
+    /*
+     * The RDMA device of the domain, by a context that this domain alone has (ibv_open_device(3));
+     * it lives as long as the domain. -FI_ENODEV: it is a software domain.
+     */
+    int (*device)(struct fid_domain* domain, struct ibv_context** context);
 };
 
 /*
@@ -535,6 +600,15 @@ struct fi_dat_ops_queue {
 
     /* 0; -FI_EINVAL: it has no arrivals(). */
     int (*arrived)(struct fid* queue);
+
+    /*
+     * As watch(), for a program that sleeps on the eventfd `fd` alone, and neither asks for
+     * descriptors() nor calls fi_trywait(): from here on threads of the provider's own move what
+     * feeds the queue, a domain's where it has FI_PROGRESS_AUTO. 0: the queue is empty, and `fd`
+     * is written to when something is in it. -FI_EAGAIN: something is there to be read, and
+     * nothing is written. Also -FI_ENOMEM and -FI_EMFILE, where a thread cannot be made.
+     */
+    int (*tell)(struct fid* queue, int fd);
 };
 
 #ifdef __cplusplus

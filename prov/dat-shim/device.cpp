@@ -23,52 +23,11 @@
 #include <unistd.h>
 #include <utility>
 
-// The module's entry, hidden in this library. It reads the variables FI_DAT_*.
-extern "C" fi_provider* fi_prov_ini();
-
 namespace dat::shim {
 namespace {
 
-fi_provider& provider() {
-    static fi_provider* const instance = [] {
-        fi_provider* const made = fi_prov_ini();
-        if (!made) {
-            throw std::bad_alloc();
-        }
-        ofi::end_without_grace();
-        return made;
-    }();
-    return *instance;
-}
-
-constexpr std::uint32_t kVersion = FI_VERSION(1, 17);
 constexpr std::int32_t kSoftMtu = 65024;
 constexpr char kDevices[] = "/sys/class/infiniband";
-
-Info make_hints() {
-    Info hints(fi_allocinfo());
-    if (!hints) {
-        throw std::bad_alloc();
-    }
-    hints->ep_attr->type = FI_EP_MSG;
-    hints->mode = FI_RX_CQ_DATA;
-    hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
-    hints->domain_attr->threading = FI_THREAD_SAFE; // MT-4
-    hints->domain_attr->data_progress = FI_PROGRESS_AUTO;
-    hints->domain_attr->control_progress = FI_PROGRESS_AUTO;
-    return hints;
-}
-
-Info get_info(const char* node, std::uint64_t flags, const fi_info* hints) {
-    fi_info* found = nullptr;
-    if (provider().getinfo(kVersion, node, nullptr, flags, hints, &found) != 0) {
-        return nullptr;
-    }
-    return Info(found);
-}
-
-// A domain of a device is called after it and a port, one of TCP after its interface.
-bool is_port(std::string_view adapter) { return adapter.find('/') != std::string_view::npos; }
 
 // Addresses of this host, with their interfaces: IPv4 before IPv6, loopback last.
 class Addresses {
@@ -225,18 +184,8 @@ Info offer_of(const std::string& adapter) {
         info = first_of(named, FI_SOCKADDR_IN);
         info = info ? std::move(info) : first_of(named, FI_SOCKADDR_IN6);
     }
-    if (info) { // DAT names memory by virtual address; keys are random
-        info->domain_attr->mr_mode |= FI_MR_VIRT_ADDR | FI_MR_PROV_KEY;
-        // Nothing here asks for these.
-        constexpr std::uint64_t kUnused = FI_MULTI_RECV | FI_RMA_EVENT;
-        info->caps &= ~kUnused;
-        info->rx_attr->caps &= ~kUnused;
-        // A write with immediate data takes a receive, as on InfiniBand.
-        info->mode |= FI_RX_CQ_DATA;
-        info->rx_attr->mode |= FI_RX_CQ_DATA;
-        // Of fi_send() and fi_recv(), which say no flags; as kRequestFlags has it (U-61).
-        info->tx_attr->op_flags = FI_TRANSMIT_COMPLETE | FI_COMPLETION;
-        info->rx_attr->op_flags = FI_COMPLETION;
+    if (info) {
+        suit(*info);
     }
     return info;
 }
@@ -353,10 +302,6 @@ Abilities abilities_of(fi_info& info, fid_fabric& fabric, fid_domain& domain) {
         fi_close(&point->fid);
     }
     return can;
-}
-
-int open_fabric(fi_info& info, fid_fabric** fabric) {
-    return provider().fabric(info.fabric_attr, fabric, nullptr);
 }
 
 } // namespace dat::shim

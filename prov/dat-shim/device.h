@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// The `dat` provider, which is part of this library: it is taken from fi_prov_ini() and no
-// libfabric is asked for it. And the network interfaces and RDMA devices that it offers.
-// May include: dat-shim, libfabric.
+// The network interfaces and RDMA devices that the provider offers. May include: dat-shim,
+// libfabric.
 #ifndef DAT_SHIM_DEVICE_H
 #define DAT_SHIM_DEVICE_H
+
+#include "dat-shim/provider.h"
 
 #include <rdma/fabric.h>
 #include <rdma/fi_ext_dat.h>
@@ -17,11 +18,6 @@
 #include <vector>
 
 namespace dat::shim {
-
-struct InfoDeleter {
-    void operator()(fi_info* info) const { fi_freeinfo(info); }
-};
-using Info = std::unique_ptr<fi_info, InfoDeleter>;
 
 // What the provider offers on an adapter: name of an interface, address of one, or device and
 // port as "mlx5_0/1". Where an RDMA device has the address its offer comes before that of TCP,
@@ -75,9 +71,6 @@ struct Abilities {
 };
 // `fabric`, `domain`: open ones of `info`. May throw std::bad_alloc.
 Abilities abilities_of(fi_info& info, fid_fabric& fabric, fid_domain& domain);
-
-// fi_fabric() of the provider. 0 or -FI_E*.
-int open_fabric(fi_info& info, fid_fabric** fabric);
 
 } // namespace dat::shim
 

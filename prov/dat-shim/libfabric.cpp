@@ -2,8 +2,9 @@
 //
 // The few functions of libfabric that the provider calls, for a library that is to work
 // where libfabric is not installed, whatever FI_PROVIDER says. Hidden: a program that uses
-// libfabric as well keeps its own. May include: libfabric headers, std.
-#include "soft/kernel.h"
+// libfabric as well keeps its own. May include: dat-shim/log.h,
+// libfabric headers, std.
+#include "dat-shim/log.h"
 
 #include <rdma/fabric.h>
 #include <rdma/fi_domain.h>
@@ -18,7 +19,6 @@
 #include <cstring>
 #include <memory>
 #include <string>
-#include <strings.h>
 
 namespace {
 
@@ -91,33 +91,6 @@ bool fill(fi_info& copy, const fi_info* from) {
                       from ? from->dest_addrlen : 0);
 }
 
-constexpr int kQuiet = -1;
-
-int chosen_level() {
-    if (const char* text = std::getenv("FI_LOG_LEVEL")) {
-        constexpr struct {
-            const char* name;
-            fi_log_level level;
-        } kLevels[] = {{"warn", FI_LOG_WARN},
-                       {"trace", FI_LOG_TRACE},
-                       {"info", FI_LOG_INFO},
-                       {"debug", FI_LOG_DEBUG}};
-        for (const auto& known : kLevels) {
-            if (strcasecmp(text, known.name) == 0) {
-                return known.level;
-            }
-        }
-    }
-    // The reference's variables: 1 errors, 2 warnings, the rest is more than that.
-    for (const char* name : {"DAPL_DBG_TYPE", "DAT_DBG_TYPE"}) {
-        if (const char* text = std::getenv(name)) {
-            const unsigned long mask = std::strtoul(text, nullptr, 0);
-            return mask == 0 ? kQuiet : (mask & ~3UL) == 0 ? int{FI_LOG_WARN} : int{FI_LOG_INFO};
-        }
-    }
-    return kQuiet;
-}
-
 } // namespace
 
 extern "C" {
@@ -160,19 +133,17 @@ void fi_freeinfo(fi_info* info) {
 std::uint32_t fi_version(void) { return FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION); }
 
 int fi_log_enabled(const fi_provider*, fi_log_level level, fi_log_subsys) {
-    static const int chosen = chosen_level();
-    return level <= chosen;
+    return dat::shim::is_logged(level);
 }
 
-void fi_log(const fi_provider*, fi_log_level level, fi_log_subsys, const char*, int,
+void fi_log(const fi_provider*, fi_log_level level, fi_log_subsys, const char* function, int line,
             const char* format, ...) {
-    char line[1024];
+    char text[1024];
     va_list args;
     va_start(args, format);
-    std::vsnprintf(line, sizeof line, format, args);
+    std::vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    const dat::kernel::NoCancel while_writing;
-    std::fprintf(stderr, "libdat: %s%s", level == FI_LOG_WARN ? "warning: " : "", line);
+    dat::shim::log_line(level, function, line, text);
 }
 
 int fi_param_define(const fi_provider*, const char*, fi_param_type, const char*, ...) { return 0; }

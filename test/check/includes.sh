@@ -10,9 +10,10 @@
 # core has no I/O, clock, thread or libfabric.
 #
 # prov/dat-shim includes itself, base, libfabric and what fi_ext_dat.h offers, and nothing else of
-# prov/dat, but for straight.h, which includes ofi/direct.h, and soft/kernel.h
-# and soft/barrier.h. Its objects include no dat headers, nor what does: those are for udat20 and
-# udat12, each its own, and udat/entry.h chooses which of them udat is compiled with.
+# prov/dat, but for straight.h, which includes ofi/direct.h, provider.cpp, which includes
+# ofi/provider.h, and soft/kernel.h and soft/barrier.h. Its objects include no dat headers, nor what
+# does: those are for udat20 and udat12, each its own, and udat/entry.h chooses which of them udat
+# is compiled with. prov/rpma-shim includes the same, its own straight.h among it.
 set -u
 . "$(dirname "${BASH_SOURCE[0]}")/sources.sh"
 
@@ -102,6 +103,9 @@ check_shim() { # file version form included
         [ "$1" = prov/dat-shim/straight.h ] || complain "$1" "only straight.h may include \"$4\""
         ;;
     '":soft/kernel.h' | '":soft/barrier.h') ;;
+    '":ofi/provider.h')
+        [ "$1" = prov/dat-shim/provider.cpp ] || complain "$1" "only provider.cpp may include \"$4\""
+        ;;
     '":base/'*) [ -f "prov/dat/$4" ] || complain "$1" "\"$4\" is not a file under prov/dat" ;;
     '":'*) complain "$1" "\"$4\" is not of dat-shim" ;;
     '<:dat2/'*) [ "$2" = udat20 ] || complain "$1" "only udat20 may include <$4>" ;;
@@ -117,6 +121,27 @@ while read -r file; do
         check_shim "$file" "$version" "$form" "$name"
     done < <(sed -nE 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*(["<])([^">]+)[">].*/\1 \2/p' "$file")
 done < <(sources prov/dat-shim -- '*.cpp' '*.h')
+
+# prov/rpma-shim: itself, what brings the provider along, and what fi_ext_dat.h offers.
+check_rpma() { # file form included
+    case $2:$3 in
+    '":rpma-shim/'*) [ -f "prov/$3" ] || complain "$1" "\"$3\" is not a file under prov" ;;
+    '":dat-shim/provider.h' | '":dat-shim/log.h') ;;
+    '":ofi/direct.h')
+        [ "$1" = prov/rpma-shim/straight.h ] || complain "$1" "only straight.h may include \"$3\""
+        ;;
+    '":soft/kernel.h' | '":base/'*) [ -f "prov/dat/$3" ] || complain "$1" "\"$3\" is not a file" ;;
+    '":config.h') [ "$1" = prov/rpma-shim/durable.cpp ] || complain "$1" "only durable.cpp has options" ;;
+    '":'*) complain "$1" "\"$3\" is not of rpma-shim" ;;
+    esac
+}
+
+while read -r file; do
+    while read -r form name; do
+        count=$((count + 1))
+        check_rpma "$file" "$form" "$name"
+    done < <(sed -nE 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*(["<])([^">]+)[">].*/\1 \2/p' "$file")
+done < <(sources prov/rpma-shim -- '*.cpp' '*.h')
 
 [ "$count" -gt 0 ] || complain prov/dat 'no include was found'
 echo "$count includes, $bad against the direction of the layers"

@@ -52,7 +52,19 @@ sed -e "s,^$libdir/,LIB/," -e t -e "s,^$prefix/,," "$work/installed" |
         -e '^share/man/man1/dat_(doctor|info|perf|states|top|trace)\.1$' \
         -e '^share/bash-completion/completions/dat_[a-z]+$' -e '^share/dat/schema/dat_[a-z]+\.schema\.json$' \
         -e '^share/man/man7/(fi_dat|dat_ep_states)\.7$' \
-        >"$work/udapl"
+        >"$work/others"
+# librpma has folders of its own, where it was not left out.
+grep -E -e '^LIB/dat/rpma/librpma\.(so(\.0(\.0\.0)?)?|la)$' -e '^LIB/pkgconfig/librpma\.pc$' \
+    -e '^include/dat/rpma/librpma\.h$' -e '^share/man/man7/rpma_shim\.7$' "$work/others" \
+    >"$work/rpma"
+grep -vxFf "$work/rpma" "$work/others" >"$work/udapl"
+if [ "${DAT_RPMA:-yes}" = no ]; then
+    [ ! -s "$work/rpma" ] || complain "without librpma these are installed:
+$(<"$work/rpma")"
+else
+    [ "$(wc -l <"$work/rpma")" -eq 7 ] || complain "of librpma these are installed:
+$(<"$work/rpma")"
+fi
 if [ "${DAT_UDAPL:-yes}" = no ]; then
     [ ! -s "$work/udapl" ] || complain "without uDAPL these are installed:
 $(<"$work/udapl")"

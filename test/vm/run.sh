@@ -19,6 +19,7 @@
 # DAT_BUILDDIR   a build folder with `make check TESTS=` done; else one is made, and removed
 # DAT_EARLIER    another build folder, which suite_speed.sh compares with
 # FABTESTS_BIN_DIR  fabtests' programs, for suite_fabtests.sh
+# RPMA_EXAMPLES_DIR  the programs of librpma's examples, for suite_rpma.sh
 # DAT_VM_ACCEL   `tcg` (emulation, the default) or `kvm`
 #
 # Prints a line for each test: `ok`, `FAIL` or `skip`, and its name. A suite of which
@@ -98,6 +99,8 @@ write_start() { # file script arguments...
     shift
     printf 'export DAT_SRCDIR=%q DAT_BUILDDIR=%q dat_two=%q\n' "$root" "$build" $two >"$file"
     [ -z "${FABTESTS_BIN_DIR:-}" ] || printf 'export FABTESTS_BIN_DIR=%q\n' "$FABTESTS_BIN_DIR" >>"$file"
+    [ -z "${RPMA_EXAMPLES_DIR:-}" ] ||
+        printf 'export RPMA_EXAMPLES_DIR=%q\n' "$RPMA_EXAMPLES_DIR" >>"$file"
     [ -z "${DAT_EARLIER:-}" ] || printf 'export DAT_EARLIER=%q\n' "$DAT_EARLIER" >>"$file"
     printf 'exec bash' >>"$file"
     printf ' %q' "$@" >>"$file"

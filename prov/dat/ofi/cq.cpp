@@ -252,6 +252,29 @@ int CompletionQueue::watch(int fd) {
     return 0;
 }
 
+// What is left to be moved the progress thread does.
+int CompletionQueue::tell(int fd) {
+    if (fd < 0) {
+        return watch(fd);
+    }
+    {
+        const soft::GateCaller in(gate_);
+        arm(false);
+        lent_ = -1;
+        if (empty() && !offered()) {
+            domain_.soft().progress();
+        }
+        if (!empty() || offered()) {
+            return -FI_EAGAIN;
+        }
+        settle_down();
+        arm(true);
+        lent_ = fd;
+    }
+    domain_.soft().hand_over();
+    return 0;
+}
+
 std::size_t CompletionQueue::threshold(const void* condition, std::size_t count) const {
     if (!by_threshold_ || !condition) {
         return 1;

@@ -65,6 +65,7 @@ class CompletionQueue final : public fid_cq, public core::CompletionQueue {
     int try_wait();
     // fi_dat_ops_queue.
     int watch(int fd);
+    int tell(int fd);
     int arrivals() const { return domain_.soft().arrivals_fd(); }
     void arrived() {
         const soft::GateCaller in(gate_);

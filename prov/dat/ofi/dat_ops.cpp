@@ -168,6 +168,13 @@ int set_patience(fid_ep* f, std::uint64_t patience_us) {
     return 0;
 }
 
+int await_peer(fid_ep* f, int on) {
+    Endpoint& ep = ep_of(f);
+    const soft::GateCaller in(ep.gate());
+    ep.soft().await_peer(on != 0);
+    return 0;
+}
+
 } // namespace
 
 fi_dat_ep_status Endpoint::status() {
@@ -196,6 +203,7 @@ fi_dat_ops_ep dat_ep_ops = {
     .recv_query = OfOurs<recv_query>::call,
     .set_watermark = OfOurs<set_watermark>::call,
     .set_patience = OfOurs<set_patience>::call,
+    .await_peer = OfOurs<await_peer>::call,
 };
 
 } // namespace dat::ofi

@@ -90,6 +90,11 @@ int request_endpoint(fid_fabric* fabric, fid_t request, fid_ep** ep) {
     return 0;
 }
 
+int set_raw_data(fid_fabric* fabric, int raw) {
+    fabric_of(fabric).set_raw_data(raw != 0);
+    return 0;
+}
+
 int reserve(fid_pep* pep, fid_ep* ep) { return pep_of(pep).reserve(ep_of(ep)); }
 
 int provide(fid_pep* pep, fid_domain* domain, const fi_info* info) {
@@ -104,6 +109,7 @@ fi_dat_ops_fabric dat_fabric_ops = {
     .refuse = OfOurs<refuse>::call,
     .handoff = OfOurs<handoff>::call,
     .request_endpoint = OfOurs<request_endpoint>::call,
+    .set_raw_data = OfOurs<set_raw_data>::call,
 };
 
 fi_dat_ops_pep dat_pep_ops = {

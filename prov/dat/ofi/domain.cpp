@@ -96,11 +96,38 @@ int limits(fid_domain* domain, fi_dat_limits* limits) {
     return 0;
 }
 
+static_assert(soft::MrTable::kFlushed == FI_DAT_FLUSHED);
+
+int set_flush(fid_domain* f, fid_mr* mr, int (*flush)(void*, void*, std::size_t), void* context) {
+    return no_throw([&] {
+        Domain& domain = domain_of(f);
+        const soft::GateCaller in(domain.gate());
+        if (!region_of(mr, domain)) {
+            DAT_WARN(mr, "set_flush(): the memory region is none of this domain");
+            return -FI_EINVAL;
+        }
+        if (domain.device()) {
+            DAT_WARN(mr, "set_flush(): a device does not tell what peers do to memory");
+            return -FI_EOPNOTSUPP;
+        }
+        domain.soft().regions().set_flusher(table_key_of(mr), {flush, context});
+        return 0;
+    });
+}
+
+int device(fid_domain* f, ibv_context** context) {
+    const verbs::Domain* const device = domain_of(f).device();
+    *context = device ? device->context() : nullptr;
+    return device ? 0 : -FI_ENODEV;
+}
+
 fi_dat_ops_domain g_dat_ops = {
     .size = sizeof(fi_dat_ops_domain),
     .window = OfOurs<open_window>::call,
     .attend = OfOurs<attend>::call,
     .limits = OfOurs<limits>::call,
+    .set_flush = OfOurs<set_flush>::call,
+    .device = OfOurs<device>::call,
 };
 
 int open_ops(fid_t, const char* name, std::uint64_t flags, void** table, void*) {
@@ -182,7 +209,7 @@ int Domain::bind_queue(EventQueue& eq, std::uint64_t flags) {
 
 int Domain::open_device(const iwarp::SocketAddress& address) {
     auto device = std::make_unique<verbs::Domain>(soft_, static_cast<verbs::DomainOwner&>(*this));
-    if (const int rc = device->open(address)) {
+    if (const int rc = device->open(address, fabric_.raw_data())) {
         return rc;
     }
     offering_ = offering_of(device->device());

@@ -487,6 +487,8 @@ void Endpoint::tell(soft::EndpointNames& names) const {
 const char* Endpoint::words_for(core::Reason reason) const { return text(reason); }
 
 void Endpoint::expect_events() {
+    was_connected_ = false;
+    held_.clear();
     while (room_.size() < 2) {
         room_.emplace_back();
     }
@@ -516,9 +518,34 @@ void Endpoint::raise(const core::ConnectionEvent& event) {
     raised.err = fi_error(event.event);
     raised.prov_errno = static_cast<int>(event.reason);
     raised.type = event.event == core::Event::established ? FI_CONNECTED : FI_SHUTDOWN;
+    was_connected_ = was_connected_ || event.event == core::Event::established;
     raised.data.assign(event.private_data.begin(), event.private_data.end());
-    eq_->push(std::move(one));
+    if (is_held_back(event)) {
+        held_ = std::move(one);
+    } else {
+        eq_->push(std::move(one));
+    }
 }
+
+// What a device tells nobody of: that this side has left, as long as the peer has not, and that an
+// operation of this side has failed, as long as this side has not left.
+bool Endpoint::is_held_back(const core::ConnectionEvent& event) const {
+    const bool left =
+        event.event == core::Event::disconnected && event.reason == core::Reason::local;
+    const bool failed =
+        event.event == core::Event::broken &&
+        (event.reason == core::Reason::dto_error || event.reason == core::Reason::terminate);
+    return soft_.awaits_peer() && was_connected_ && (left || failed);
+}
+
+void Endpoint::give_held() {
+    if (eq_ && !held_.empty()) {
+        eq_->push(std::move(held_));
+        held_.clear();
+    }
+}
+
+void Endpoint::peer_left() { give_held(); }
 
 void Endpoint::soft_watermark_passed() { domain_.raise_async(&fid, FI_DAT_ASYNC_RECV_WATERMARK); }
 

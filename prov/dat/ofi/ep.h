@@ -113,6 +113,9 @@ class Endpoint final : public fid_ep, private soft::EndpointOwner {
     // Before an attempt begins: room for the events that it may raise. Throws std::bad_alloc.
     void expect_events();
     void soft_watermark_passed() override;
+    void peer_left() override;
+    bool is_held_back(const core::ConnectionEvent& event) const;
+    void give_held();
     template <class Call> void for_each_counter(Call&& call) {
         for (core::Counter* counter :
              {counters_.send, counters_.write, counters_.read, counters_.receive,
@@ -142,6 +145,7 @@ class Endpoint final : public fid_ep, private soft::EndpointOwner {
     // and for the one that says that it is broken. Guarded by the gate.
     EventQueue::Events room_;
     EventQueue::Events async_room_;
+    EventQueue::Events held_; // the end, while await_peer() holds it back
     CompletionQueue* tx_cq_ = nullptr;
     CompletionQueue* rx_cq_ = nullptr;
     SharedContext* srx_ = nullptr;
@@ -165,6 +169,7 @@ class Endpoint final : public fid_ep, private soft::EndpointOwner {
     iwarp::Socket source_;                // bound to it; none: it has been used
     std::atomic<fid_t> request_{nullptr}; // what fi_accept() answers
     bool given_back_ = false;             // closed by request_gone()
+    bool was_connected_ = false;          // in this attempt; guarded by the gate
     std::atomic<std::uint64_t> connect_timeout_us_{FI_DAT_TIMEOUT_INFINITE};
     Users aliases_;
     soft::Endpoint soft_;

@@ -229,6 +229,9 @@ int Endpoint::disconnect(const char* call, bool graceful) {
         log_refused(call, soft_.core().visible_state());
         return -FI_EOPBADSTATE;
     }
+    if (soft_.last_end() == core::Event::broken) {
+        give_held();
+    }
     return 0;
 }
 

@@ -3,6 +3,7 @@
 // See eq.h. May include: ofi, libfabric.
 #include "ofi/eq.h"
 
+#include "base/attempt.h"
 #include "base/log.h"
 #include "ofi/errors.h"
 #include "ofi/fabric.h"
@@ -10,13 +11,17 @@
 #include "ofi/queue_ops.h"
 #include "ofi/versions.h"
 #include "soft/kernel.h"
+#include "soft/own_thread.h"
 
 #include <rdma/fi_ext_dat.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <memory>
+#include <pthread.h>
+#include <thread>
 
 namespace dat::ofi {
 
@@ -27,7 +32,59 @@ EventQueue::EventQueue(Fabric& fabric, const fi_eq_attr& attr, void* context)
     fabric_.users.add();
 }
 
+// A thread that looks after what brings connection requests, while a program sleeps on a
+// descriptor of its own. A domain has such a thread itself.
+class EventQueue::Usher {
+  public:
+    explicit Usher(EventQueue& queue) : queue_(queue) {}
+    ~Usher() {
+        if (thread_.joinable()) {
+            ending_.store(true, std::memory_order_release);
+            bell_.raise();
+            const kernel::NoCancel while_joining;
+            thread_.join();
+        }
+    }
+    Usher(const Usher&) = delete;
+    Usher& operator=(const Usher&) = delete;
+
+    int start() { // 0 or -errno
+        const int rc = bell_.open();
+        return rc ? rc : soft::start_thread(thread_, [this] { run(); });
+    }
+    // What it sleeps on has changed.
+    void call() const { bell_.raise(); }
+
+  private:
+    void run() {
+        pthread_setname_np(pthread_self(), "dat-usher");
+        std::vector<pollfd> fds;
+        while (!ending_.load(std::memory_order_acquire)) {
+            fds.assign({{bell_.fd(), POLLIN, 0}});
+            if (!base::attempt([&] { queue_.add_doors(fds); })) {
+                constexpr int kLater = 100; // ms
+                poll(fds.data(), 1, kLater);
+                continue;
+            }
+            // Bounded: what ends it may be closed by the program.
+            constexpr int kLong = 5000; // ms
+            if (poll(fds.data(), static_cast<nfds_t>(fds.size()), kLong) > 0) {
+                if (fds.front().revents != 0) {
+                    bell_.clear();
+                }
+                queue_.progress();
+            }
+        }
+    }
+
+    EventQueue& queue_;
+    Signal bell_;
+    std::atomic<bool> ending_{false};
+    std::thread thread_;
+};
+
 EventQueue::~EventQueue() {
+    usher_.reset();
     while (!queue_.empty()) {
         Event& event = queue_.front();
         if (event.announcer) {
@@ -107,7 +164,8 @@ int EventQueue::add_source(EventSource& source) {
         }
     }
     sources_.push_back({&source, 1});
-    const int rc = waitable() ? wait_.add(source.wait_fd()) : 0;
+    int rc = waitable() ? wait_.add(source.wait_fd()) : 0;
+    rc = rc ? rc : need_usher();
     if (rc) {
         sources_.pop_back();
     } else {
@@ -119,8 +177,11 @@ int EventQueue::add_source(EventSource& source) {
 // Who sleeps does so on the descriptors that there were.
 void EventQueue::sources_changed() {
     ++changes_;
+    if (usher_) {
+        usher_->call();
+    }
     const std::lock_guard lock(queue_mutex_);
-    if (lent_ >= 0) {
+    if (lent_ >= 0 && !told_) {
         raise_event(lent_);
     }
 }
@@ -285,6 +346,40 @@ int EventQueue::watch(int fd) {
     const bool quiet = fd < 0 || queue_.empty();
     lent_ = quiet ? fd : -1;
     return quiet ? 0 : -FI_EAGAIN;
+}
+
+int EventQueue::tell(int fd) {
+    if (fd >= 0) {
+        const std::lock_guard lock(sources_mutex_);
+        told_ = true;
+        if (const int rc = need_usher()) {
+            DAT_WARN(eq, "tell(): a thread for connection requests: %s", std::strerror(-rc));
+            return fi_result(rc);
+        }
+    }
+    return watch(fd);
+}
+
+int EventQueue::need_usher() {
+    if (usher_ || !told_ ||
+        std::ranges::none_of(sources_, [](const Source& s) { return s.source->announces(); })) {
+        return 0;
+    }
+    auto usher = std::make_unique<Usher>(*this);
+    const int rc = usher->start();
+    if (rc == 0) {
+        usher_ = std::move(usher);
+    }
+    return rc;
+}
+
+void EventQueue::add_doors(std::vector<pollfd>& fds) {
+    const std::lock_guard lock(sources_mutex_);
+    for (const Source& known : sources_) {
+        if (known.source->announces()) {
+            fds.push_back({known.source->wait_fd(), POLLIN, 0});
+        }
+    }
 }
 
 std::size_t EventQueue::descriptors(int* fds, std::size_t count, std::uint64_t* changes) {

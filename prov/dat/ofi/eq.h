@@ -14,7 +14,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <list>
+#include <memory>
 #include <mutex>
+#include <poll.h>
 #include <vector>
 
 namespace dat::ofi {
@@ -95,6 +97,7 @@ class EventQueue final : public fid_eq {
     int try_wait();
     // fi_dat_ops_queue.
     int watch(int fd);
+    int tell(int fd);
     std::size_t descriptors(int* fds, std::size_t count, std::uint64_t* changes);
 
   private:
@@ -103,8 +106,16 @@ class EventQueue final : public fid_eq {
         int uses;
     };
 
+    class Usher;
+    friend class Usher;
+
     void progress();
     void progress_those_that(bool announce);
+    // Those that announce, on which its usher sleeps.
+    void add_doors(std::vector<pollfd>& fds);
+    // There is one where something announces and the queue is told of. 0 or -errno; under
+    // sources_mutex_.
+    int need_usher();
     bool empty();
     void sources_changed(); // under sources_mutex_
     ssize_t take(std::uint32_t* type, void* buf, std::size_t len, std::uint64_t flags);
@@ -130,6 +141,8 @@ class EventQueue final : public fid_eq {
     std::vector<Source> sources_;
     std::uint64_t changes_ = 0; // of sources_
     Events requests_;           // announced, to be queued at the end of progress()
+    bool told_ = false;         // tell() was called
+    std::unique_ptr<Usher> usher_;
 };
 
 inline EventQueue& eq_of(fid_eq* f) { return *static_cast<EventQueue*>(f); }

@@ -3,6 +3,8 @@
 // See errors.h. May include: ofi.
 #include "ofi/errors.h"
 
+#include <rdma/fi_ext_dat.h>
+
 #include <cerrno>
 #include <cstring>
 
@@ -11,6 +13,23 @@ namespace dat::ofi {
 int fi_result(int negative_errno) {
     return negative_errno == -EISCONN ? -FI_EOPBADSTATE : negative_errno;
 }
+
+// fi_ext_dat.h has them for programs.
+constexpr bool is_known_as(core::DtoStatus status, fi_dat_dto_status known) {
+    return static_cast<int>(status) == static_cast<int>(known);
+}
+static_assert(is_known_as(core::DtoStatus::success, FI_DAT_DTO_SUCCESS) &&
+              is_known_as(core::DtoStatus::flushed, FI_DAT_DTO_FLUSHED) &&
+              is_known_as(core::DtoStatus::local_length, FI_DAT_DTO_LOCAL_LENGTH) &&
+              is_known_as(core::DtoStatus::local_ep, FI_DAT_DTO_LOCAL_EP) &&
+              is_known_as(core::DtoStatus::local_protection, FI_DAT_DTO_LOCAL_PROTECTION) &&
+              is_known_as(core::DtoStatus::bad_response, FI_DAT_DTO_BAD_RESPONSE) &&
+              is_known_as(core::DtoStatus::remote_access, FI_DAT_DTO_REMOTE_ACCESS) &&
+              is_known_as(core::DtoStatus::remote_responder, FI_DAT_DTO_REMOTE_RESPONDER) &&
+              is_known_as(core::DtoStatus::transport, FI_DAT_DTO_TRANSPORT) &&
+              is_known_as(core::DtoStatus::receiver_not_ready, FI_DAT_DTO_RECEIVER_NOT_READY) &&
+              is_known_as(core::DtoStatus::partial_packet, FI_DAT_DTO_PARTIAL_PACKET) &&
+              is_known_as(core::DtoStatus::rmr_operation_failed, FI_DAT_DTO_RMR_OPERATION_FAILED));
 
 int fi_error(core::DtoStatus status) {
     switch (status) {

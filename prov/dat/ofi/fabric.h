@@ -11,6 +11,7 @@
 #include <rdma/fabric.h>
 #include <rdma/fi_ext_dat.h>
 
+#include <atomic>
 #include <cstddef>
 #include <map>
 #include <memory>
@@ -42,6 +43,10 @@ class Fabric final : public fid_fabric {
     Fabric(std::uint32_t api, void* context);
 
     Users users;
+
+    // fi_dat_ops_fabric.
+    bool raw_data() const { return raw_data_.load(std::memory_order_relaxed); }
+    void set_raw_data(bool raw) { raw_data_.store(raw, std::memory_order_relaxed); }
 
     // Requests. All take the lock; the pointers that come in are compared, never
     // followed, so that a handle that is gone is refused.
@@ -79,6 +84,7 @@ class Fabric final : public fid_fabric {
     bool addresses(fid_t handle, iwarp::SocketAddress& local, iwarp::SocketAddress& peer);
 
   private:
+    std::atomic<bool> raw_data_{false};
     std::mutex mutex_; // the two below
     Request::ByHandle requests_;
     std::unordered_map<fid_t, PassiveEndpoint*> passive_;

@@ -111,7 +111,8 @@ class SoftListener final : public AnyListener, private iwarp::ListenerOwner {
 
 class HardListener final : public AnyListener, private verbs::ListenerOwner {
   public:
-    explicit HardListener(AnyListenerOwner& owner) : owner_(owner), listener_(*this) {}
+    HardListener(AnyListenerOwner& owner, bool raw_data)
+        : owner_(owner), listener_(*this, raw_data) {}
     int bind(const iwarp::SocketAddress& address) override { return listener_.bind(address); }
     int listen(int backlog) override { return listener_.listen(backlog); }
     void stop() override { listener_.stop(); }

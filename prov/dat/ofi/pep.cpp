@@ -114,10 +114,11 @@ iwarp::SocketAddress source_of(const fi_info& info) {
                : iwarp::SocketAddress();
 }
 
-std::unique_ptr<AnyListener> make_listener(AnyListenerOwner& owner, const fi_info& info) {
+std::unique_ptr<AnyListener> make_listener(AnyListenerOwner& owner, const fi_info& info,
+                                           bool raw_data) {
     if (info.domain_attr && info.domain_attr->name &&
         verbs::is_device_name(info.domain_attr->name)) {
-        return std::make_unique<HardListener>(owner);
+        return std::make_unique<HardListener>(owner, raw_data);
     }
     return std::make_unique<SoftListener>(owner, parameters().settings);
 }
@@ -126,7 +127,7 @@ std::unique_ptr<AnyListener> make_listener(AnyListenerOwner& owner, const fi_inf
 
 PassiveEndpoint::PassiveEndpoint(Fabric& fabric, Info info, void* context)
     : fabric_(fabric), info_(std::move(info)), name_(source_of(*info_)), backlog_(kDefaultBacklog),
-      listener_(make_listener(*this, *info_)) {
+      listener_(make_listener(*this, *info_, fabric.raw_data())) {
     fid.fclass = FI_CLASS_PEP;
     fid.context = context;
     fid.ops = &g_fid_ops;
@@ -157,10 +158,12 @@ PassiveEndpoint::~PassiveEndpoint() {
 }
 
 std::size_t PassiveEndpoint::connection_data() const {
-    const auto device =
-        verbs::is_device_name(info_->domain_attr->name ? info_->domain_attr->name : "")
-            ? verbs::device_at(name())
-            : std::optional<verbs::Device>();
+    auto device = verbs::is_device_name(info_->domain_attr->name ? info_->domain_attr->name : "")
+                      ? verbs::device_at(name())
+                      : std::optional<verbs::Device>();
+    if (device) {
+        device->raw_data = fabric_.raw_data();
+    }
     return device ? device->request_data() : kMaxConnectionData;
 }
 

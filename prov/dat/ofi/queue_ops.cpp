@@ -5,6 +5,7 @@
 
 #include "ofi/cq.h"
 #include "ofi/eq.h"
+#include "ofi/errors.h"
 
 #include <rdma/fi_ext_dat.h>
 
@@ -14,6 +15,13 @@ namespace {
 int watch(fid_t queue, int fd) {
     return queue->fclass == FI_CLASS_CQ ? object_of<CompletionQueue, fid_cq>(queue).watch(fd)
                                         : object_of<EventQueue, fid_eq>(queue).watch(fd);
+}
+
+int tell(fid_t queue, int fd) {
+    return no_throw([&] {
+        return queue->fclass == FI_CLASS_CQ ? object_of<CompletionQueue, fid_cq>(queue).tell(fd)
+                                            : object_of<EventQueue, fid_eq>(queue).tell(fd);
+    });
 }
 
 std::size_t descriptors(fid_t queue, int* fds, std::size_t count, std::uint64_t* changes) {
@@ -47,6 +55,7 @@ fi_dat_ops_queue g_queue_ops = {
     .descriptors = descriptors,
     .arrivals = arrivals,
     .arrived = arrived,
+    .tell = tell,
 };
 
 } // namespace

@@ -88,6 +88,18 @@ void Domain::need_progress() {
     }
 }
 
+void Domain::hand_over() {
+    ProgressThread* thread = nullptr;
+    {
+        const GateCaller inside(gate_);
+        (void)start_progress();
+        thread = thread_.get();
+    }
+    if (thread) {
+        thread->take_charge();
+    }
+}
+
 template <class Move> [[gnu::always_inline]] inline void Domain::move_as_application(Move&& move) {
     const std::uint64_t polls = polls_.load(std::memory_order_relaxed) + 1;
     polls_.store(polls, std::memory_order_relaxed);

@@ -117,6 +117,8 @@ class Domain : private Pollable {
     // Before there is a connection to look after: starts the progress thread if this domain has
     // one and it does not run yet. 0 or -errno (EMFILE, EAGAIN, ENOMEM); under the gate.
     int start_progress();
+    // Its progress thread, if there is one, takes over at once. Not under the gate.
+    void hand_over();
     // It looks soon whether the application is there: a connection may go on without a call of
     // the application; under the gate.
     void need_progress();

@@ -7,10 +7,12 @@
 #include "base/attempt.h"
 #include "base/log.h"
 #include "soft/domain.h"
+#include "soft/kernel.h"
 #include "soft/shared_receives.h"
 
 #include <algorithm>
 #include <cstring>
+#include <fcntl.h>
 #include <type_traits>
 #include <utility>
 
@@ -130,6 +132,8 @@ bool Endpoint::disconnect(bool graceful) {
         } else {
             end_attempt(from, stimulus, outcome.flush, core::Reason::local, Parting::clean, {});
         }
+    } else if (half_closed_ && !half_closed_->watching()) {
+        half_closed_.reset();
     }
     return !outcome.refused();
 }
@@ -140,12 +144,14 @@ bool Endpoint::reset() {
         last_end_ = Event::none;
         reason_ = core::Reason::none;
         terminate_code_ = 0;
+        half_closed_.reset();
     }
     return !outcome.refused();
 }
 
 void Endpoint::free() {
     prepared_.reset();
+    half_closed_.reset();
     if (core_.state() == core::State::provider) { // EP-16: given back
         flush(core::Flush::recvs);
         domain_.statistics().leave(*this);
@@ -606,6 +612,31 @@ void Endpoint::let_go(Parting parting) {
     too_many_ = 0;
 }
 
+// The descriptor is a second one of the stream: as long as it is open, and nothing was said, the
+// peer does not see the end.
+void Endpoint::part(core::Reason reason, Parting parting) {
+    const bool left = reason == core::Reason::local;
+    const bool keeps = awaits_peer_ && link_ && (left || reason == core::Reason::peer_closed);
+    const int fd = keeps && link_->stream() >= 0 ? fcntl(link_->stream(), F_DUPFD_CLOEXEC, 0) : -1;
+    std::unique_ptr<HalfClosed> half_closed;
+    if (fd >= 0 && !base::attempt([&] {
+            half_closed = std::make_unique<HalfClosed>(domain_, *this, fd, left);
+        })) {
+        kernel::close(fd);
+    }
+    let_go(half_closed && !left ? Parting::abandon : parting);
+    if (half_closed && half_closed->begin() == 0) {
+        half_closed_ = std::move(half_closed);
+    } else if (keeps && left) {
+        peer_left_at_once_ = true;
+    }
+}
+
+void Endpoint::peer_left() {
+    const std::unique_ptr<HalfClosed> over = std::move(half_closed_);
+    owner_.peer_left();
+}
+
 void Endpoint::flush(core::Flush what) {
     core_.flush(what);
     if (what != core::Flush::none) {
@@ -620,7 +651,7 @@ void Endpoint::end_attempt(core::State from, Stimulus stimulus, core::Flush what
                            core::Reason reason, Parting parting,
                            std::span<const std::byte> private_data) {
     // What it lies in, a handshake, is retired and not destroyed before the gate is left.
-    let_go(parting);
+    part(reason, parting);
     const Statistics::Carried carried{core_.requests().first(), core_.receives().first()};
     flush(what);
     const Outcome outcome = happen(Stimulus::flushed, core_.attempt(), reason, terminate_code_);
@@ -629,6 +660,9 @@ void Endpoint::end_attempt(core::State from, Stimulus stimulus, core::Flush what
     domain_.statistics().ended(*this, from, stimulus, outcome.event, reason, carried);
     tally_.kind.reset();
     raise(outcome.event, reason, private_data);
+    if (std::exchange(peer_left_at_once_, false)) {
+        peer_left();
+    }
 }
 
 void Endpoint::complete_requests() {

@@ -15,6 +15,7 @@
 #include "core/endpoint.h"
 #include "soft/link.h"
 #include "soft/reactor.h"
+#include "soft/half_closed.h"
 #include "soft/trace.h"
 
 #include <algorithm>
@@ -195,6 +196,9 @@ class EndpointOwner {
     // them with data; room for them is there since the attempt began.
     virtual void raise(const core::ConnectionEvent& event) = 0;
     virtual void soft_watermark_passed() {}
+    // After the end by this side's disconnect: the peer has left as well (awaits_peer()). Room for
+    // it is there.
+    virtual void peer_left() {}
 
   protected:
     ~EndpointOwner() = default;
@@ -382,6 +386,12 @@ class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private
     }
     Link* link() { return link_.get(); }
     const Link* link() const { return link_.get(); }
+    // The end of later connections has two halves: a side that the peer has left does so itself
+    // by disconnect(), reset() or free(), and who left first is told of that.
+    void await_peer(bool on) { awaits_peer_ = on; }
+    bool awaits_peer() const { return awaits_peer_; }
+    // For HalfClosed: see EndpointOwner.
+    void peer_left();
     // It was accepted, it changes something at the peer, and its success is not reported: it
     // goes out also where the connection is ended before it did.
     bool is_owed(const Request& r) const {
@@ -536,6 +546,7 @@ class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private
                          std::uint32_t terminate_code = 0);
     void expired() override; // the connect timeout, or too_many_
     void let_go(Parting parting);
+    void part(core::Reason reason, Parting parting);
     void flush(core::Flush what);
     // `from`: the state that the stimulus met.
     void end_attempt(core::State from, core::Stimulus stimulus, core::Flush what,
@@ -641,6 +652,7 @@ class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private
     Tally tally_;
     std::unique_ptr<Handshake> handshake_;
     std::unique_ptr<Link> link_;
+    std::unique_ptr<HalfClosed> half_closed_; // of the last connection
     std::unique_ptr<Companion> prepared_;
     std::uint64_t match_next_ = 0; // the receive that the next message takes
     std::uint64_t zone_from_ = 0;  // receives before this one are of another zone
@@ -650,6 +662,8 @@ class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private
     std::uint32_t watermark_ = UINT32_MAX; // the lower one
     std::uint32_t too_many_ = 0;           // not 0: passed_watermark() is due, with it
     bool starved_ = false;
+    bool awaits_peer_ = false;
+    bool peer_left_at_once_ = false; // nothing can tell when it does
     bool writes_take_receives_ = false;
     bool counted_ = false;          // counters_ has any
     bool closely_ = false;          // report_closely() is due

@@ -90,6 +90,8 @@ class Link : public core::CompletionQueue::Source,
     // itself, also what is owed. Requests may succeed meanwhile. No call to the endpoint
     // afterwards; the endpoint retires the link.
     virtual void part(Parting how) = 0;
+    // A descriptor whose end the peer sees, where its own has one; -1: none.
+    virtual int stream() const { return -1; }
 
   private:
     friend class Domain;

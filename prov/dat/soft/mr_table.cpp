@@ -51,6 +51,7 @@ bool MrTable::remove(std::uint32_t key) {
             keeper_->window_gone(key);
         }
     }
+    durable_.erase(key);
     regions_.erase(found);
     watchers_.each([](RegionWatcher& watcher) { watcher.region_gone(); });
     return true;
@@ -70,7 +71,9 @@ std::uint32_t MrTable::prepare(Window& window, const Region& what, std::uint32_t
     }
     window.waiting_.push_back(key);
     if (what.length > 0) {
-        ++regions_.find(cut_from)->second.windows;
+        Region& source = regions_.find(cut_from)->second;
+        ++source.windows;
+        regions_.find(key)->second.flushes = source.flushes;
     }
     return key;
 }
@@ -110,7 +113,7 @@ void MrTable::close(Window& window) {
 }
 
 Target MrTable::find(std::uint32_t key, std::uint64_t address, std::uint64_t length,
-                     std::uint8_t access, const void* zone) const {
+                     std::uint8_t access, const void* zone) {
     const auto found = regions_.find(key);
     if (found == regions_.end()) {
         return {nullptr, Refusal::unknown_key};
@@ -122,14 +125,75 @@ Target MrTable::find(std::uint32_t key, std::uint64_t address, std::uint64_t len
     if ((region.access & access) != access) {
         return {nullptr, Refusal::no_right};
     }
-    const std::uint64_t offset = address - region.address; // wraps below: then it is too large
+    const bool flush = region.flushes && (address & kFlushed) != 0 && access == kRemoteRead;
+    const std::uint64_t offset =
+        (flush ? address & ~kFlushed : address) - region.address; // wraps: then it is too large
     if (offset > region.length || length > region.length - offset) {
         return {nullptr, Refusal::out_of_range};
     }
     if (looks_) [[unlikely]] {
-        return find_looked_at(region, key, offset, length, access);
+        const Target there = find_looked_at(region, key, offset, length, access);
+        if (!there.at) {
+            return there;
+        }
+    }
+    if (region.flushes) [[unlikely]] {
+        if (!(flush ? flush_written(region, key)
+                    : note_written(region, key, offset, length, access))) {
+            return {nullptr, Refusal::no_right};
+        }
     }
     return {region.base + offset, Refusal::none};
+}
+
+// A window is part of its region. nullptr: that does not flush any more.
+MrTable::Durable* MrTable::durable_of(const Region& region, std::uint32_t key) {
+    const auto found = durable_.find(region.window ? region.cut_from : key);
+    return found == durable_.end() ? nullptr : &found->second;
+}
+
+bool MrTable::note_written(const Region& region, std::uint32_t key, std::uint64_t offset,
+                           std::uint64_t length, std::uint8_t access) {
+    Durable* const durable = durable_of(region, key);
+    if (durable && (access & kRemoteWrite) != 0 && length > 0) {
+        std::byte* const at = region.base + offset;
+        const bool clean = durable->begin == durable->end;
+        durable->begin = clean ? at : std::min(durable->begin, at);
+        durable->end = clean ? at + length : std::max(durable->end, at + length);
+    }
+    return true;
+}
+
+// False: it could not be done, and is still to be.
+bool MrTable::flush_written(const Region& region, std::uint32_t key) {
+    Durable* const durable = durable_of(region, key);
+    if (!durable || durable->begin == durable->end) {
+        return true;
+    }
+    const auto size = static_cast<std::size_t>(durable->end - durable->begin);
+    if (durable->flusher.flush(durable->flusher.context, durable->begin, size) != 0) {
+        DAT_WARN(mr,
+                 "a peer's read of the region 0x%x is refused: %zu bytes at %p, which peers have "
+                 "written, could not be flushed",
+                 key, size, static_cast<void*>(durable->begin));
+        return false;
+    }
+    durable->begin = durable->end = nullptr;
+    return true;
+}
+
+bool MrTable::set_flusher(std::uint32_t key, const Flusher& flusher) {
+    const auto found = regions_.find(key);
+    if (found == regions_.end()) {
+        return false;
+    }
+    if (flusher.flush) {
+        durable_[key].flusher = flusher;
+    } else {
+        durable_.erase(key);
+    }
+    found->second.flushes = flusher.flush != nullptr;
+    return true;
 }
 
 Target MrTable::find_looked_at(const Region& region, std::uint32_t key, std::uint64_t offset,

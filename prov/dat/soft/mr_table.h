@@ -45,6 +45,12 @@ class Window {
     std::vector<std::uint32_t> waiting_;
 };
 
+// Makes what peers have written last: 0, or it could not. Under the gate.
+struct Flusher {
+    int (*flush)(void* context, void* address, std::size_t length) = nullptr;
+    void* context = nullptr;
+};
+
 // A registered range. Plain data; the table keeps a copy.
 struct Region {
     std::byte* base = nullptr;
@@ -54,6 +60,7 @@ struct Region {
     std::uint8_t access = 0;         // of Access
     core::Counter* reads = nullptr;  // of peers' RDMA reads that were answered
     core::Counter* writes = nullptr; // of peers' RDMA writes that were placed
+    bool flushes = false;            // set_flusher()
     std::uint32_t windows = 0;       // keys of windows that are cut from it
     // Of a window: whose it is, the key of the region, and its rights once it is bound.
     Window* window = nullptr;
@@ -91,6 +98,8 @@ class WindowKeeper {
 class MrTable {
   public:
     static constexpr std::uint64_t kKeyLimit = std::uint64_t{1} << 32;
+    // FI_DAT_FLUSHED; no address of a program has it.
+    static constexpr std::uint64_t kFlushed = std::uint64_t{1} << 63;
 
     // Registers under `key`; false where that key is taken.
     bool add(std::uint32_t key, const Region& region) {
@@ -122,7 +131,7 @@ class MrTable {
     // `zone` may use it with `access`. A range of length 0 is checked for key,
     // zone and right as well.
     Target find(std::uint32_t key, std::uint64_t address, std::uint64_t length, std::uint8_t access,
-                const void* zone) const;
+                const void* zone);
 
     std::size_t size() const { return regions_.size(); }
 
@@ -135,6 +144,11 @@ class MrTable {
     void keep_windows(WindowKeeper& keeper) { keeper_ = &keeper; }
     void unwatch(RegionWatcher& watcher) { watchers_.remove(watcher); }
 
+    // From here on what is found for peers' writes is flushed before a read of the region at an
+    // address with kFlushed is answered. No function: no more. False: no such key. Throws
+    // std::bad_alloc.
+    bool set_flusher(std::uint32_t key, const Flusher& flusher);
+
     // Binds counters to a region; nullptr leaves that as it is. False: no such key.
     bool count(std::uint32_t key, core::Counter* reads, core::Counter* writes);
     // Regions may have counters: the two below have something to do.
@@ -143,12 +157,23 @@ class MrTable {
     void count_write(std::uint32_t key) const;
 
   private:
+    // A region that flushes, and what has been written to it since.
+    struct Durable {
+        Flusher flusher;
+        std::byte* begin = nullptr;
+        std::byte* end = nullptr; // as `begin`: nothing
+    };
+    Durable* durable_of(const Region& region, std::uint32_t key);
+    bool note_written(const Region& region, std::uint32_t key, std::uint64_t offset,
+                      std::uint64_t length, std::uint8_t access);
+    bool flush_written(const Region& region, std::uint32_t key);
     static Target find_looked_at(const Region& region, std::uint32_t key, std::uint64_t offset,
                                  std::uint64_t length, std::uint8_t access);
 
     bool looks_ = false;
     bool counts_ = false; // count() was called
     std::unordered_map<std::uint32_t, Region> regions_;
+    std::unordered_map<std::uint32_t, Durable> durable_; // of those that flush
     base::List<RegionWatcher, RegionWatcher> watchers_;
     WindowKeeper* keeper_ = nullptr;
 };

@@ -47,6 +47,11 @@ void ProgressThread::look_soon() {
     }
 }
 
+void ProgressThread::take_charge() {
+    summoned_.store(true, std::memory_order_release);
+    yield();
+}
+
 // Within the time.
 bool ProgressThread::woken(Tick wait) {
     pollfd wake{wake_fd(), POLLIN, 0};
@@ -110,11 +115,15 @@ void ProgressThread::run() {
         if (ending_.load(std::memory_order_acquire)) {
             return;
         }
-        if (application_is_there()) {
+        const bool summoned = summoned_.exchange(false, std::memory_order_acquire);
+        if (summoned) {
+            seen_ = domain_.polls_.load(std::memory_order_relaxed);
+        }
+        if (!summoned && application_is_there()) {
             stay_away(tick);
             tick = called ? std::min(tick, kTick) : next_tick(tick);
         } else {
-            take_over();
+            take_over(summoned);
             tick = first_tick();
         }
         looks_seldom_.store(tick > kTick, std::memory_order_relaxed);
@@ -151,16 +160,16 @@ void ProgressThread::sleep_as_long() {
 
 // Looks after the domain until the application is back or the thread has to end.
 // From here on nothing is put off for a poll that may not come; what was, goes out.
-void ProgressThread::take_over() {
+void ProgressThread::take_over(bool summoned) {
     domain_.unattended_.store(true, std::memory_order_relaxed);
     domain_.progress_as_outsider();
-    soon_ = watch() ? kSoon : std::min(2 * soon_, kTick);
+    soon_ = watch(summoned) ? kSoon : std::min(2 * soon_, kTick);
     domain_.unattended_.store(false, std::memory_order_relaxed);
 }
 
-// Until the application is back. True: something arrived before.
-bool ProgressThread::watch() {
-    bool in_charge = false;
+// Until the application is back. `in_charge`: nobody else is woken by the domain's descriptor.
+// True: something arrived before, or may have.
+bool ProgressThread::watch(bool in_charge) {
     while (!ending_.load(std::memory_order_acquire)) {
         if (!domain_.rest_as_outsider()) {
             domain_.progress_as_outsider();

@@ -35,6 +35,9 @@ class ProgressThread {
     // A thread of the application sleeps on the domain's descriptor outside of any call. Any
     // thread.
     void share_descriptor() { shares_descriptor_.store(true, std::memory_order_relaxed); }
+    // Takes over at once, whatever the application has polled before: it is about to sleep on a
+    // descriptor that only this thread makes readable. A system call.
+    void take_charge();
 
   private:
     using Tick = std::chrono::microseconds;
@@ -67,13 +70,14 @@ class ProgressThread {
     int wake_fd() const { return wake_lost_ ? -1 : wake_fd_; }
     void stay_away(Tick tick);
     void sleep_as_long();
-    void take_over();
-    bool watch();
+    void take_over(bool summoned);
+    bool watch(bool in_charge);
 
     Domain& domain_;
     int wake_fd_ = -1;       // an eventfd, readable when the thread has to end or may leave
     bool wake_lost_ = false; // it is none of ours any more; the thread's alone
     std::atomic<bool> ending_{false};
+    std::atomic<bool> summoned_{false}; // take_charge() was called
     std::uint64_t seen_ = 0;
     std::atomic<bool> looks_seldom_{false};
     std::atomic<bool> shares_descriptor_{false};

@@ -30,7 +30,7 @@ int log_failure(const char*, int error) { return -error; }
 DeviceEvents::~DeviceEvents() = default;
 void DeviceEvents::ready(std::uint32_t) {}
 Domain::~Domain() = default;
-int Domain::open(const SocketAddress&) { return -ENODEV; }
+int Domain::open(const SocketAddress&, bool) { return -ENODEV; }
 void Domain::progress_connections() {}
 void Domain::ready(std::uint32_t) {}
 ibv_mr* Domain::register_memory(const void*, void*, std::size_t, const Access&) { return nullptr; }

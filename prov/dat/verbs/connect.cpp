@@ -142,7 +142,7 @@ int Handshake::open_link() {
 }
 
 rdma_conn_param Handshake::parameters(std::size_t frame) {
-    if (!domain_.device().iwarp) {
+    if (!domain_.device().iwarp && !domain_.device().raw_data) {
         const auto plain = data_;
         pad(std::span(plain).first(data_size_), std::span(data_).first(frame));
         data_size_ = frame;
@@ -238,9 +238,10 @@ void Handshake::answered(const CmEvent& event) {
 
 void Handshake::established(const CmEvent& event) {
     const auto frame = event.private_data();
-    const auto data = passive_ || !link_       ? std::span<const std::byte>()
-                      : domain_.device().iwarp ? frame
-                                               : content_of(frame).data;
+    const Device& device = domain_.device();
+    const auto data = passive_ || !link_                ? std::span<const std::byte>()
+                      : device.iwarp || device.raw_data ? frame
+                                                        : content_of(frame).data;
     std::unique_ptr<Link> link = std::move(link_);
     if (!passive_ && !domain_.device().iwarp) {
         link->limit_reads(event.reads);
@@ -269,7 +270,8 @@ void Handshake::rejected(const CmEvent& event) {
     if (std::ranges::all_of(frame, [](std::byte byte) { return byte == std::byte{0}; })) {
         return fail(Stimulus::refused, Reason::peer_closed);
     }
-    fail(Stimulus::peer_rejected, Reason::rejected, content.data);
+    fail(Stimulus::peer_rejected, Reason::rejected,
+         domain_.device().raw_data ? frame : content.data);
 }
 
 void Handshake::happened(const CmEvent& event) {

@@ -84,7 +84,8 @@ class ListenerOwner {
 // Listens on an address of a device; as iwarp::Listener.
 class Listener {
   public:
-    explicit Listener(ListenerOwner& owner) : owner_(owner) {}
+    // `raw_data`: of its requests.
+    Listener(ListenerOwner& owner, bool raw_data) : owner_(owner), raw_data_(raw_data) {}
     ~Listener();
     Listener(const Listener&) = delete;
     Listener& operator=(const Listener&) = delete;
@@ -101,6 +102,7 @@ class Listener {
     void arrived(rdma_cm_id* id, const CmEvent& event);
 
     ListenerOwner& owner_;
+    const bool raw_data_;
     std::mutex mutex_; // those below, but for name_
     std::shared_ptr<Channel> channel_;
     rdma_cm_id* id_ = nullptr;

@@ -78,9 +78,17 @@ constexpr std::uint32_t kRxeVendor = 0xffffff; // what Linux's rxe calls its ven
 
 } // namespace
 
-std::size_t Device::request_data() const { return iwarp ? kIwarpData : kRequestFrame - kTrailer; }
-std::size_t Device::reply_data() const { return iwarp ? kIwarpData : kReplyFrame - kTrailer; }
-std::size_t Device::reject_data() const { return iwarp ? kIwarpData : kRejectFrame - kTrailer; }
+namespace {
+
+std::size_t most_of(const Device& device, std::size_t frame) {
+    return device.iwarp ? kIwarpData : device.raw_data ? frame : frame - kTrailer;
+}
+
+} // namespace
+
+std::size_t Device::request_data() const { return most_of(*this, kRequestFrame); }
+std::size_t Device::reply_data() const { return most_of(*this, kReplyFrame); }
+std::size_t Device::reject_data() const { return most_of(*this, kRejectFrame); }
 
 bool is_device_name(std::string_view name) { return name.find('/') != std::string_view::npos; }
 

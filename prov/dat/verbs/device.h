@@ -72,6 +72,8 @@ struct Device {
         return std::min(shared_receives, std::max(completions, taken + 1) - taken);
     }
 
+    // Private data goes as it is, and comes as the connection manager has it, padded with zeros.
+    bool raw_data = false;
     // U-63: bytes of private data.
     std::size_t request_data() const;
     std::size_t reply_data() const;

@@ -62,7 +62,7 @@ Domain::~Domain() {
     }
 }
 
-int Domain::open(const SocketAddress& address) {
+int Domain::open(const SocketAddress& address, bool raw_data) {
     manager_ = kernel::uncancelled(rdma_create_event_channel);
     if (!manager_ ||
         kernel::uncancelled(rdma_create_id, manager_, &anchor_, nullptr, RDMA_PS_TCP) != 0) {
@@ -82,6 +82,7 @@ int Domain::open(const SocketAddress& address) {
     context_ = events_.context();
     soft_.regions().keep_windows(windows_);
     describe(context_, anchor_->port_num, device_);
+    device_.raw_data = raw_data;
     completions_ = kernel::uncancelled(ibv_create_comp_channel, context_);
     if (!completions_) {
         return log_failure("fi_domain(): ibv_create_comp_channel()", errno);

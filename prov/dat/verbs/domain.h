@@ -81,8 +81,8 @@ class Domain final : private soft::Pollable {
     Domain(const Domain&) = delete;
     Domain& operator=(const Domain&) = delete;
 
-    // The device that `address` is on. 0 or -errno, logged.
-    int open(const SocketAddress& address);
+    // The device that `address` is on; `raw_data`: of its connections. 0 or -errno, logged.
+    int open(const SocketAddress& address, bool raw_data);
 
     soft::Domain& soft() { return soft_; }
     const Device& device() const { return device_; }

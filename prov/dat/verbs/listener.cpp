@@ -25,6 +25,10 @@ void reject_with(rdma_cm_id* id, const Device& device, std::span<const std::byte
         kernel::uncancelled(rdma_reject, id, data.data(), static_cast<std::uint8_t>(data.size()));
         return;
     }
+    if (device.raw_data) {
+        kernel::uncancelled(rdma_reject, id, data.data(), static_cast<std::uint8_t>(data.size()));
+        return;
+    }
     if (refusal) {
         pad_refusal(frame);
     } else {
@@ -42,7 +46,7 @@ ConnRequest::ConnRequest(std::shared_ptr<Channel> channel, rdma_cm_id* id,
       reads_(event.reads), peer_(address_of(rdma_get_peer_addr(id))),
       local_(address_of(rdma_get_local_addr(id))) {
     const auto frame = event.private_data();
-    const auto data = device.iwarp ? frame : content_of(frame).data;
+    const auto data = device.iwarp || device.raw_data ? frame : content_of(frame).data;
     private_data_.assign(data.begin(), data.end());
 }
 
@@ -97,6 +101,7 @@ int Listener::bind(const SocketAddress& address) {
     }
     if (id->verbs) {
         describe(id->verbs, id->port_num, device_);
+        device_.raw_data = raw_data_;
     }
     channel_ = std::move(channel);
     id_ = id;
@@ -155,6 +160,7 @@ void Listener::arrived(rdma_cm_id* id, const CmEvent& event) {
     const bool known = id_ && id->verbs == id_->verbs && id->port_num == id_->port_num;
     if (!known) {
         describe(id->verbs, id->port_num, other);
+        other.raw_data = raw_data_;
     }
     const Device& device = known ? device_ : other;
     std::unique_ptr<ConnRequest> request;

@@ -177,6 +177,10 @@ void Linger::give_up() {
     shut_ = true;
     const linger at_once{1, 0};
     setsockopt(socket_.fd(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    // There may be another descriptor of it (soft/half_closed.h).
+    sockaddr nobody{};
+    nobody.sa_family = AF_UNSPEC;
+    kernel::connect(socket_.fd(), &nobody, sizeof nobody);
 }
 
 } // namespace dat::iwarp

@@ -67,6 +67,7 @@ class Link final : public soft::Link, private soft::Pollable {
     void receive_posted() override;
     void drain() override;
     void part(soft::Parting how) override;
+    int stream() const override { return socket_.fd(); }
 
   private:
     static constexpr std::uint64_t kSmall = 16384; // bytes

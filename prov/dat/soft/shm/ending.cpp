@@ -184,6 +184,11 @@ void Link::part(soft::Parting how) {
     }
     say_end(End::closed, 0);
     side_.mine->revoked.store(kVoid, std::memory_order_seq_cst);
+    if (how != soft::Parting::abandon) { // there may be another descriptor of it (soft/half_closed.h)
+        ::shutdown(bell_.fd(), SHUT_WR);
+    } else if (endpoint_.awaits_peer()) {
+        return bell_.close();
+    }
     if (bell_lost_) { // what that number stands for now is not known
         return bell_.close();
     }

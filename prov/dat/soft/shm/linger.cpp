@@ -32,6 +32,7 @@ Linger::~Linger() {
         give_up();
     }
     shared_.side.mine->revoked.fetch_or(kVoid, std::memory_order_seq_cst);
+    ::shutdown(shared_.bell.fd(), SHUT_WR); // there may be another descriptor of it (soft/half_closed.h)
     hang_up(domain_, std::move(shared_.bell));
 }
 

@@ -54,6 +54,7 @@ class Link final : public soft::MemoryLink, private soft::Pollable {
     void receive_posted() override;
     void drain() override;
     void part(soft::Parting how) override;
+    int stream() const override { return bell_.fd(); }
     bool doze() override;
     bool stirs() const override;
     void rouse() override;

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// See channel.h. May include: rpma-shim, soft/kernel.h, system headers.
+#include "rpma-shim/channel.h"
+
+#include "soft/kernel.h"
+
+#include <cerrno>
+#include <cstdint>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+
+namespace dat::rpma {
+
+Channel::~Channel() {
+    if (fd_ >= 0) {
+        kernel::close(fd_);
+    }
+}
+
+// Whether calls on it block is up to the program, so a write to it could. It holds some 2^64.
+int Channel::open() {
+    fd_ = eventfd(0, EFD_CLOEXEC);
+    return fd_ < 0 ? -errno : 0;
+}
+
+void Channel::raise() const { kernel::raise(fd_); }
+
+// Not to sleep in it, whatever the program has set.
+bool Channel::lower() const {
+    const std::lock_guard lock(lowering_);
+    return kernel::is_readable(fd_) && kernel::lower(fd_);
+}
+
+bool Channel::is_nonblocking() const { return (fcntl(fd_, F_GETFL) & O_NONBLOCK) != 0; }
+
+int Channel::sleep() const {
+    pollfd p{fd_, POLLIN, 0};
+    return poll(&p, 1, -1) > 0 && (p.revents & POLLNVAL) != 0 ? EBADF : 0;
+}
+
+} // namespace dat::rpma

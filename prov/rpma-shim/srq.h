@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// A shared receive queue, and the completion queue that it may have. May include: rpma-shim,
+// libfabric, std.
+#ifndef DAT_RPMA_SRQ_H
+#define DAT_RPMA_SRQ_H
+
+#include "rpma-shim/peer.h"
+#include "rpma-shim/queue.h"
+
+#include <rdma/fi_endpoint.h>
+
+#include <memory>
+
+struct rpma_srq {
+    explicit rpma_srq(rpma_peer& of) : peer(of) {}
+
+    rpma_peer& peer;
+    dat::rpma::Completions receives;
+    std::unique_ptr<rpma_cq> rcq; // nullptr: receives complete in queues of the connections
+    dat::rpma::Owned<fid_ep> context;
+};
+
+#endif

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// What of the clauses does not apply to an RDMA device, and why; and which of the two
+// places of RPMA_TEST run. May include: Criterion.
+#include "../exceptions.h"
+#include "place.h"
+
+#include <criterion/criterion.h>
+#include <criterion/hooks.h>
+
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+namespace dat::test {
+namespace {
+
+constexpr char kByDevice[] = "a device writes without the processor: what lasts is a matter of the "
+                             "memory, as its program says";
+
+constexpr char kLeaves[] =
+    "on a device, CLOSED comes to who disconnects as soon as it has left (man/rpma_shim.7)";
+constexpr char kTorn[] =
+    "rxe places the 8 bytes by the kernel's memcpy(), which an emulated processor tears";
+
+constexpr Exception kExceptions[] = {
+    {"[st][hc][mp]", "*/on_a_device__*", "no RDMA device"},
+    {"[rs][xi][ew]", "rpma_file/flushed_persistently__*", kByDevice},
+    {"[rs][xi][ew]", "rpma_file/that_cannot_be_synced__*", kByDevice},
+    {"[rs][xi][ew]", "rpma_file/of_nobody_else__*", kByDevice},
+    {"[rs][xi][ew]", "rpma_file/data_flush_and_atomic_write__*", kByDevice},
+    {"[rs][xi][ew]", "rpma_end/disconnect_by_the_*__closes_the_peer_first", kLeaves},
+    {"rxe", "rpma_atomic/writes_seen_from_a_thread__*", kTorn},
+};
+
+// FOREACH_SET of Criterion, which is C.
+template <class Element, class Call> void for_each(criterion_ordered_set* set, Call&& call) {
+    for (criterion_ordered_set_node* node = set->first; node; node = node->next) {
+        call(*reinterpret_cast<Element*>(node + 1));
+    }
+}
+
+} // namespace
+
+ReportHook(PRE_ALL)(criterion_test_set* set) {
+    const char* const asked = std::getenv("DAT_TRANSPORT");
+    const bool one = asked && *asked;
+    for_each<criterion_suite_set>(set->suites, [one](criterion_suite_set& suite) {
+        for_each<criterion_test>(suite.tests, [one](criterion_test& test) {
+            std::string name = test.category;
+            std::string at = wanted_place();
+            if (const std::size_t tail = name.rfind("_tcp");
+                tail != std::string::npos && tail + 4 == name.size()) {
+                name.erase(tail);
+                at = "tcp";
+                test.data->disabled |= one;
+            }
+            name += std::string("/") + test.name;
+            if (const char* const why = why_not(kExceptions, at.c_str(), name.c_str())) {
+                std::printf("skipped: %s: %s\n", name.c_str(), why);
+                test.data->disabled = true;
+            }
+        });
+    });
+}
+
+} // namespace dat::test

@@ -1,0 +1,68 @@
+# shellcheck shell=bash disable=SC2034,SC2086,SC2154
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# Only if it is named.
+#
+# librpma over each device: the rules of its behaviour, on this library and, over rxe, on the
+# genuine one (test/rpma); each call beside the genuine library in all pairings; programs as
+# their users write them (test/conformance/rpma), also with a genuine library at either end; and
+# where RPMA_EXAMPLES_DIR names a folder of them, the programs of librpma's own source.
+
+tests=(
+    "600 clauses_over_rxe clauses rxe"
+    "600 clauses_over_siw clauses siw"
+    "600 clauses_hold_with_the_genuine_library_over_rxe genuine_clauses"
+    "900 calls_over_rxe__are_those_of_the_genuine_library calls"
+    "300 programs_over_rxe programs $rxe d d"
+    "300 programs_over_siw programs $siw d d"
+    "300 programs_over_rxe__are_served_by_the_genuine_library programs $rxe g d"
+    "300 programs_over_rxe__serve_the_genuine_library programs $rxe d g"
+    "300 connections_over_rxe__leave_nothing soak rxe"
+    "300 connections_over_siw__leave_nothing soak siw"
+    "900 examples_over_rxe examples rxe:dd rxe:dg rxe:gd rxe:gg"
+    "300 examples_over_siw examples siw:dd"
+)
+unset FI_PROVIDER FI_PROVIDER_PATH FI_LOG_LEVEL
+
+# The folder of the genuine library.
+genuine() {
+    /sbin/ldconfig -p | sed -n 's,.*librpma\.so\.0 .* => \(/.*\)/librpma\.so\.0$,\1,p' | head -n 1
+}
+
+clauses() { # rxe|siw [arguments]
+    export DAT_TRANSPORT=$1 CRITERION_JOBS=2
+    shift
+    "$DAT_BUILDDIR/test/rpma/rpma_clauses" "$@"
+}
+
+# But for what it does otherwise than its manual says (RP-10), and a line for each refused call.
+genuine_clauses() {
+    export DAT_TRANSPORT=rxe CRITERION_JOBS=2 LD_LIBRARY_PATH
+    LD_LIBRARY_PATH=$(genuine)
+    [ -n "$LD_LIBRARY_PATH" ] || die 'there is no genuine librpma (Debian: librpma0)'
+    "$DAT_BUILDDIR/test/rpma/.libs/rpma_clauses" \
+        --filter '!(rpma_wait/next_@(event|request)_without_one__says_so|rpma_log/of_each_*)'
+}
+
+calls() {
+    export DAT_TRANSPORT=rxe DAT_RPMA_KEEP=/run/job
+    bash "$DAT_SRCDIR/test/rpma/calls.sh"
+}
+
+programs() { # address d|g d|g
+    local ours=$DAT_BUILDDIR/.libs theirs
+    theirs=$(genuine)
+    SERVER_LIBRARY=$ours CLIENT_LIBRARY=$ours
+    [ $2 = d ] || SERVER_LIBRARY=$theirs
+    [ $3 = d ] || CLIENT_LIBRARY=$theirs
+    export SERVER_LIBRARY CLIENT_LIBRARY FI_DAT_TRANSPORT=verbs
+    bash "$DAT_SRCDIR/test/conformance/rpma/run.sh" device $1
+}
+
+soak() { # rxe|siw
+    DAT_TRANSPORT=$1 "$DAT_BUILDDIR/test/rpma/soak" 24
+}
+
+examples() { # link...
+    [ -n "${RPMA_EXAMPLES_DIR:-}" ] || { echo 'RPMA_EXAMPLES_DIR names no folder of them'; exit 77; }
+    bash "$DAT_SRCDIR/test/rpma/examples.sh" "$RPMA_EXAMPLES_DIR" "$@"
+}
