@@ -19,6 +19,8 @@
 #include "ofi/versions.h"
 #include "ofi/window.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <memory>
 
@@ -84,9 +86,16 @@ int attend(fid_domain* domain, int there) {
     return 0;
 }
 
-int limits(fid_domain* domain, fi_dat_limits* limits) {
-    *limits = domain_of(domain).offering().limits;
+int query_limits(fid_domain* domain, fi_dat_limits* limits, std::size_t size) {
+    const fi_dat_limits& ours = domain_of(domain).offering().limits;
+    std::memset(limits, 0, size);
+    std::memcpy(limits, &ours, std::min(size, sizeof ours));
     return 0;
+}
+
+// As large as it was in version 0.1.
+int limits(fid_domain* domain, fi_dat_limits* limits) {
+    return query_limits(domain, limits, offsetof(fi_dat_limits, read_segments));
 }
 
 fi_dat_ops_domain g_dat_ops = {
@@ -94,6 +103,7 @@ fi_dat_ops_domain g_dat_ops = {
     .window = OfOurs<open_window>::call,
     .attend = OfOurs<attend>::call,
     .limits = OfOurs<limits>::call,
+    .query_limits = OfOurs<query_limits>::call,
 };
 
 int open_ops(fid_t, const char* name, std::uint64_t flags, void** table, void*) {
