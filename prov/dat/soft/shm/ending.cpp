@@ -4,6 +4,7 @@
 // because something waited for too long. See link.h. May include: soft, core, base,
 // soft/iwarp/faults.h.
 #include "base/log.h"
+#include "soft/barrier.h"
 #include "soft/iwarp/faults.h"
 #include "soft/shm/linger.h"
 #include "soft/shm/link.h"
@@ -176,6 +177,7 @@ void Link::part(soft::Parting how) {
     // Answers to the peer's reads that it would copy from here are void, and what is behind them
     // is not.
     side_.mine->regions_gone.fetch_add(1, std::memory_order_seq_cst);
+    soft::full_fence(); // the program's memory has something else in it only after this is seen
     if (!rest.empty()) {
         return Linger::begin(
             domain_, {std::move(bell_), std::move(segment_), side_, fences_, receiver_.position()},
@@ -183,6 +185,7 @@ void Link::part(soft::Parting how) {
     }
     say_end(End::closed, 0);
     side_.mine->revoked.store(kVoid, std::memory_order_seq_cst);
+    soft::full_fence(); // as above
     bell_.close();
 }
 
