@@ -10,6 +10,8 @@
 #   run    what the main job runs: libfabric's own programs, Open MPI
 #   test   what the tests need besides
 #   vm     what the guest of test/vm needs besides, and the programs that run in it
+#   package  what util/package.sh, util/release.sh and test/packages.sh need besides
+#   machines  what test/machines.sh needs besides
 #   bench  what test/bench measures with, and beside; no test needs it
 #
 # Nothing is done, and no root is needed, where nothing is missing.
@@ -20,13 +22,15 @@ build=(autoconf automake g++ libcli11-dev libfabric-dev libfmt-dev libibverbs-de
 run=(gcc libfabric-bin libopenmpi-dev openmpi-bin)
 test=(abigail-tools chromium clang-14 clang-format-14 codespell dapl2-utils iproute2 libclang-rt-14-dev
     libcriterion-dev libdapl-dev libpmem-dev librapidcheck-dev mandoc procps python3 python3-jsonschema
-    shellcheck tshark util-linux)
+    python3-yaml rpm shellcheck tcl tshark util-linux)
 vm=(busybox-static cpio dapl2-utils gcc-12 ibverbs-providers iproute2 kmod libelf1 librpma0 libssl3
     qemu-system-x86 rdma-core rdmacm-utils tshark xz-utils)
+package=(debhelper debootstrap dpkg-dev lintian rpm)
+machines=(g++-aarch64-linux-gnu g++-i686-linux-gnu g++-s390x-linux-gnu qemu-user)
 bench=(dapl2-utils perftest ucx-utils valgrind)
 
 usage() {
-    echo "usage: ${0##*/} [--list] build|run|test|vm|bench ..." >&2
+    echo "usage: ${0##*/} [--list] build|run|test|vm|package|machines|bench ..." >&2
     exit 2
 }
 
@@ -52,6 +56,8 @@ for group; do
     run) wanted+=("${run[@]}") ;;
     test) wanted+=("${test[@]}") ;;
     vm) wanted+=("${vm[@]}") ;;
+    machines) wanted+=("${machines[@]}") ;;
+    package) wanted+=("${package[@]}") ;;
     bench) wanted+=("${bench[@]}") ;;
     *) usage ;;
     esac

@@ -6,8 +6,10 @@
  * `dat` provider made; on any other provider fi_open_ops() answers
  * -FI_ENOSYS. The tables begin with their size: a member is there if
  * offsetof(member) + sizeof(member) <= size. Structures that go in begin with
- * their size as well: what lies beyond it is taken for 0. Plain C, usable from
- * C and C++.
+ * their size as well: what lies beyond it is taken for 0. What is filled for the
+ * caller stays as large as it is, or has its size beside it in the call. So a
+ * program runs with later versions as it was built. Plain C, usable from C and
+ * C++.
  *
  *   struct fi_dat_ops_ep *dat;
  *   if (!fi_open_ops(&ep->fid, FI_DAT_EP_OPS, 0, (void **)&dat, NULL))
@@ -86,6 +88,14 @@
  */
 #ifndef FI_EXT_DAT_H
 #define FI_EXT_DAT_H
+
+/*
+ * The version of `dat` that this header is of. It says what can be compiled; what the provider
+ * at hand has, the sizes of the tables say, and fabric_attr->prov_version.
+ */
+#define FI_DAT_EXT_VERSION_MAJOR 0
+#define FI_DAT_EXT_VERSION_MINOR 2
+#define FI_DAT_EXT_VERSION FI_VERSION(FI_DAT_EXT_VERSION_MAJOR, FI_DAT_EXT_VERSION_MINOR)
 
 #include <stddef.h>
 #include <stdint.h>
@@ -498,11 +508,15 @@ struct fi_dat_ops_fabric {
     int (*set_raw_data)(struct fid_fabric* fabric, int raw);
 };
 
-/* What a connection of the domain has at most, and its shared receive contexts. */
+/*
+ * What a connection of the domain has at most, and its shared receive contexts. Members may be
+ * added at the end.
+ */
 struct fi_dat_limits {
     uint32_t reads_in;  /* RDMA reads of the peer that are served at one time (IRD) */
     uint32_t reads_out; /* own ones that are on their way (ORD); others wait for those */
     int zones_share;    /* SRQ-2, not 0: endpoints of several zones take from one context */
+    /* Since 0.2, by query_limits() alone. */
     uint32_t read_segments; /* that an RDMA read fills, at most tx_attr->iov_limit */
 };
 
@@ -524,8 +538,17 @@ struct fi_dat_ops_domain {
      */
     int (*attend)(struct fid_domain* domain, int there);
 
-    /* Fills `limits`, the caller's. From any thread; blocks nobody. 0. */
+    /*
+     * Fills `limits`, the caller's, up to zones_share; no further, since programs that were built
+     * against version 0.1 have no more. From any thread; blocks nobody. 0.
+     */
     int (*limits)(struct fid_domain* domain, struct fi_dat_limits* limits);
+
+    /*
+     * Since 0.2. Fills `limits`, the caller's, of `size` bytes, as far as this version has members;
+     * the rest is 0. From any thread; blocks nobody. 0.
+     */
+    int (*query_limits)(struct fid_domain* domain, struct fi_dat_limits* limits, size_t size);
 
     /*
      * For memory that is to outlive the process or the host: from here on what peers have

@@ -287,7 +287,7 @@ Abilities abilities_of(fi_info& info, fid_fabric& fabric, fid_domain& domain) {
     if (fi_open_ops(&domain.fid, FI_DAT_DOMAIN_OPS, 0, reinterpret_cast<void**>(&ops), nullptr) ==
         0) {
         can.windows = has_windows(domain, *ops);
-        ops->limits(&domain, &limits);
+        ops->query_limits(&domain, &limits, sizeof limits);
     }
     can.zones_share = limits.zones_share != 0;
     can.max_read_segments =

@@ -14,7 +14,8 @@ case $("$formatter" --version) in
 *) skip "$formatter is not version 14" ;;
 esac
 
-mapfile -t files < <(sources prov test util -- '*.cpp' '*.h' '*.c')
+# A released header is kept as it was, in test/spec.
+mapfile -t files < <(sources prov test util -- '*.cpp' '*.h' '*.c' | grep -v '^test/spec/')
 [ ${#files[@]} -gt 0 ] || { echo 'no sources found'; exit 1; }
 if said=$("$formatter" --style=file --dry-run --Werror "${files[@]}" 2>&1); then
     echo "${#files[@]} files are formatted as .clang-format says"

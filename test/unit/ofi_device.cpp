@@ -124,7 +124,7 @@ Test(ofi_device, limits__tell_the_segments_of_a_read) {
                              reinterpret_cast<void**>(&ops), nullptr),
                  0);
     fi_dat_limits limits{};
-    cr_assert_eq(ops->limits(world.domain, &limits), 0);
+    cr_assert_eq(ops->query_limits(world.domain, &limits, sizeof limits), 0);
     cr_assert_eq(limits.read_segments, 1);
     cr_assert_gt(world.info->tx_attr->iov_limit, 1);
 }

@@ -7,6 +7,7 @@
 
 #include "soft/iwarp/connect.h"
 #include "soft/shm/door.h"
+#include "soft/shm/hello.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -307,6 +308,33 @@ Test(soft_shm_door, a_visitor_from_another_connection__is_sent_away) {
     cr_assert_eq(host.invitations, 0);
     Visitor right(domain, offer);
     cr_assert(run_until(domain, [&] { return right.came_in() && host.times == 1; }));
+}
+
+// The layout's number is the first word of what a visitor says, in every version. One of another
+// version is sent away, and goes on over TCP; the same bytes with this version's number are let in.
+Test(soft_shm_door, a_visitor_of_another_layout__is_sent_away) {
+    Domain domain(sharing());
+    Nobody host;
+    const shm::Offer offer = shm::Door::of(domain)->offer(host, some_ends());
+    shm::Hello hello;
+    std::memcpy(&hello.cookie, offer.data() + 16, sizeof hello.cookie);
+    hello.ends = some_ends();
+    std::array<std::byte, sizeof hello> said;
+    std::memcpy(said.data(), &hello, sizeof hello);
+    // Up to version 0.1, the one before this, and the next.
+    for (const std::uint32_t layout : {0x64617431U, shm::kMagic - 1, shm::kMagic + 1}) {
+        std::memcpy(said.data(), &layout, sizeof layout);
+        const auto visitor = at_the_door(offer);
+        cr_assert_eq(::send(visitor.fd(), said.data(), said.size(), 0),
+                     static_cast<ssize_t>(said.size()));
+        cr_assert(run_until(domain, [&] { return closed(visitor); }), "%x", layout);
+        cr_assert_eq(host.invitations, 0, "%x", layout);
+    }
+    std::memcpy(said.data(), &shm::kMagic, sizeof shm::kMagic);
+    const auto visitor = at_the_door(offer);
+    cr_assert_eq(::send(visitor.fd(), said.data(), said.size(), 0),
+                 static_cast<ssize_t>(said.size()));
+    cr_assert(run_until(domain, [&] { return host.invitations == 1; }));
 }
 
 // Who was let in and goes leaves the connection where it was.

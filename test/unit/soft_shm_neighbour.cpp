@@ -512,6 +512,9 @@ Test(soft_shm_neighbour, a_door_that_gives_other_descriptors__is_left, .timeout 
     const dat::iwarp::Socket owned(memory);
     const shm::Welcome welcome;
     const auto right = std::as_bytes(std::span(&welcome, 1));
+    shm::Welcome other; // of another version's layout
+    ++other.magic;
+    const auto another = std::as_bytes(std::span(&other, 1));
     struct Case {
         std::span<const std::byte> says;
         int fd;
@@ -525,6 +528,7 @@ Test(soft_shm_neighbour, a_door_that_gives_other_descriptors__is_left, .timeout 
                           {right, memory, 3, shm::Answer::refused},
                           {right, memory, 253, shm::Answer::refused},
                           {right.first(8), memory, 1, shm::Answer::refused},
+                          {another, memory, 1, shm::Answer::refused},
                           {bytes("x"), memory, 253, shm::Answer::refused},
                           {bytes(""), memory, 1, shm::Answer::refused},
                           {bytes(""), STDERR_FILENO, 253, shm::Answer::refused},

@@ -22,6 +22,8 @@
 #include "ofi/window.h"
 #include "soft/shm/viewers.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdio>
 #include <cstring>
 #include <memory>
@@ -91,9 +93,16 @@ int attend(fid_domain* domain, int there) {
     return 0;
 }
 
-int limits(fid_domain* domain, fi_dat_limits* limits) {
-    *limits = domain_of(domain).offering().limits;
+int query_limits(fid_domain* domain, fi_dat_limits* limits, std::size_t size) {
+    const fi_dat_limits& ours = domain_of(domain).offering().limits;
+    std::memset(limits, 0, size);
+    std::memcpy(limits, &ours, std::min(size, sizeof ours));
     return 0;
+}
+
+// As large as it was in version 0.1.
+int limits(fid_domain* domain, fi_dat_limits* limits) {
+    return query_limits(domain, limits, offsetof(fi_dat_limits, read_segments));
 }
 
 static_assert(soft::MrTable::kFlushed == FI_DAT_FLUSHED);
@@ -126,6 +135,7 @@ fi_dat_ops_domain g_dat_ops = {
     .window = OfOurs<open_window>::call,
     .attend = OfOurs<attend>::call,
     .limits = OfOurs<limits>::call,
+    .query_limits = OfOurs<query_limits>::call,
     .set_flush = OfOurs<set_flush>::call,
     .device = OfOurs<device>::call,
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Messages, fi_msg(3). May include: ofi, libfabric.
+#include "base/canary.h"
 #include "base/log.h"
 #include "ofi/no_op.h"
 #include "ofi/post.h"
@@ -141,8 +142,8 @@ template <class Path> struct Messages {
         return submit_straight<Path>(ep, post_of(iov, &desc, context, flags));
     }
 
-    static ssize_t recv(fid_ep* ep, void* buf, std::size_t len, void* desc, fi_addr_t,
-                        void* context) {
+    DAT_NO_CANARY static ssize_t recv(fid_ep* ep, void* buf, std::size_t len, void* desc, fi_addr_t,
+                                      void* context) {
         const std::uint64_t flags = ep_of(ep).rx_usual();
         if constexpr (Path::kStraight) {
             if (flags == kUsual && receive_straight<Path>(ep, {buf, len}, desc, context))
@@ -179,8 +180,8 @@ template <class Path> struct Messages {
                                   msg->context, flags);
     }
 
-    static ssize_t send(fid_ep* ep, const void* buf, std::size_t len, void* desc, fi_addr_t,
-                        void* context) {
+    DAT_NO_CANARY static ssize_t send(fid_ep* ep, const void* buf, std::size_t len, void* desc,
+                                      fi_addr_t, void* context) {
         const std::uint64_t flags = ep_of(ep).tx_usual();
         if constexpr (Path::kStraight) {
             if ((flags == kUsual && send_straight<kUsual>(ep, buf, len, desc, context)) ||

@@ -13,6 +13,7 @@
 #include "soft/kernel.h"
 #include "verbs/device.h"
 
+#include <rdma/fi_ext_dat.h>
 #include <rdma/providers/fi_log.h>
 
 #include <algorithm>
@@ -35,6 +36,8 @@
 namespace dat::ofi {
 
 const std::uint32_t kProviderVersion = FI_VERSION(DAT_VERSION_MAJOR, DAT_VERSION_MINOR);
+static_assert(FI_DAT_EXT_VERSION == FI_VERSION(DAT_VERSION_MAJOR, DAT_VERSION_MINOR),
+              "fi_ext_dat.h is of the version that configure.ac says");
 
 namespace {
 

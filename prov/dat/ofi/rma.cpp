@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // RDMA reads and writes, fi_rma(3). May include: ofi, libfabric.
+#include "base/canary.h"
 #include "base/log.h"
 #include "ofi/no_op.h"
 #include "ofi/post.h"
@@ -200,8 +201,9 @@ template <class Path> struct Rma {
                 .descriptors = &desc};
     }
 
-    static ssize_t write(fid_ep* ep, const void* buf, std::size_t len, void* desc, fi_addr_t,
-                         std::uint64_t address, std::uint64_t key, void* context) {
+    DAT_NO_CANARY static ssize_t write(fid_ep* ep, const void* buf, std::size_t len, void* desc,
+                                       fi_addr_t, std::uint64_t address, std::uint64_t key,
+                                       void* context) {
         const std::uint64_t flags = ep_of(ep).tx_usual();
         const iovec iov{const_cast<void*>(buf), len};
         const auto usual = [&](std::uint64_t known) __attribute__((always_inline)) {

@@ -29,6 +29,15 @@ inline void release_fence() {
 #endif
 }
 
+// What this thread loads from here on is loaded after what it loaded before.
+inline void acquire_fence() {
+#ifdef __SANITIZE_THREAD__
+    full_fence();
+#else
+    std::atomic_thread_fence(std::memory_order_acquire);
+#endif
+}
+
 // This process takes part: heavy_barrier() of any other reaches its threads, and its
 // own reaches theirs. False: the kernel refuses, and everybody has to fence for himself.
 bool barriers_reach();

@@ -4,6 +4,7 @@
 #include "soft/domain.h"
 
 #include "base/attempt.h"
+#include "base/canary.h"
 #include "base/log.h"
 #include "soft/barrier.h"
 #include "soft/kernel.h"
@@ -185,7 +186,7 @@ void Domain::run_once() {
 }
 
 // What transmit() put off.
-void Domain::push_all() {
+DAT_NO_CANARY void Domain::push_all() {
     put_off_.store(false, std::memory_order_relaxed);
     base::List<Link, ToBePushed> due; // who retires one takes it out
     due.take(pushes_);

@@ -10,6 +10,8 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <sys/auxv.h>
 #endif
 
 namespace dat::iwarp {
@@ -58,6 +60,66 @@ std::uint64_t load_le64(const std::byte* at) {
 
 #if defined(__x86_64__)
 
+#define DAT_BY_INSTRUCTION 1
+#define DAT_TARGET __attribute__((target("sse4.2,pclmul")))
+
+// One load and a branch that always goes the same way: the compiler's runtime has read the
+// CPU's features before.
+inline bool has_instruction() {
+    return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul");
+}
+
+// The register after eight bytes more, or one.
+DAT_TARGET inline std::uint64_t take(std::uint64_t crc, std::uint64_t word) {
+    return _mm_crc32_u64(crc, word);
+}
+DAT_TARGET inline std::uint32_t take(std::uint32_t crc, std::byte byte) {
+    return _mm_crc32_u8(crc, std::to_integer<std::uint8_t>(byte));
+}
+
+// The low half of the product without carries.
+DAT_TARGET inline std::uint64_t product(std::uint64_t a, std::uint32_t b) {
+    return static_cast<std::uint64_t>(_mm_cvtsi128_si64(_mm_clmulepi64_si128(
+        _mm_cvtsi64_si128(static_cast<long long>(a)), _mm_cvtsi32_si128(static_cast<int>(b)), 0)));
+}
+
+#elif defined(__aarch64__)
+
+#define DAT_BY_INSTRUCTION 1
+#define DAT_TARGET
+
+// Of Linux's HWCAP for this machine: CRC32 and PMULL, which came with ARMv8.0 as options.
+inline bool has_instruction() {
+    constexpr unsigned long kWanted = 1UL << 7 | 1UL << 4;
+    static const bool has = (getauxval(AT_HWCAP) & kWanted) == kWanted;
+    return has;
+}
+
+// By their names: compilers have intrinsics for them only where all of the code may use them.
+inline std::uint64_t take(std::uint64_t crc, std::uint64_t word) {
+    asm(".arch_extension crc\n\tcrc32cx %w0, %w0, %x1" : "+r"(crc) : "r"(word));
+    return crc;
+}
+inline std::uint32_t take(std::uint32_t crc, std::byte byte) {
+    asm(".arch_extension crc\n\tcrc32cb %w0, %w0, %w1"
+        : "+r"(crc)
+        : "r"(std::to_integer<std::uint32_t>(byte)));
+    return crc;
+}
+inline std::uint64_t product(std::uint64_t a, std::uint32_t b) {
+    std::uint64_t result;
+    asm(".arch_extension crypto\n\tfmov d30, %x1\n\tfmov d31, %x2\n\t"
+        "pmull v30.1q, v30.1d, v31.1d\n\tfmov %x0, d30"
+        : "=r"(result)
+        : "r"(a), "r"(std::uint64_t{b})
+        : "v30", "v31");
+    return result;
+}
+
+#endif
+
+#if defined(DAT_BY_INSTRUCTION)
+
 // x^bits modulo the polynomial.
 constexpr std::uint32_t x_power(std::size_t bits) {
     std::uint32_t value = 0x80000000; // x^0
@@ -72,24 +134,20 @@ constexpr std::uint32_t x_power(std::size_t bits) {
 // reducing its 64 bits by the CRC instruction multiplies by x^32: 33 in all.
 constexpr std::uint32_t skip_factor(std::size_t bytes) { return x_power(8 * bytes - 33); }
 
-__attribute__((target("sse4.2,pclmul"))) inline std::uint64_t skip(std::uint64_t crc,
-                                                                   std::uint32_t factor) {
-    const __m128i product = _mm_clmulepi64_si128(_mm_cvtsi64_si128(static_cast<long long>(crc)),
-                                                 _mm_cvtsi32_si128(static_cast<int>(factor)), 0);
-    return _mm_crc32_u64(0, static_cast<std::uint64_t>(_mm_cvtsi128_si64(product)));
+DAT_TARGET inline std::uint64_t skip(std::uint64_t crc, std::uint32_t factor) {
+    return take(std::uint64_t{0}, product(crc, factor));
 }
 
 // Three streams of Bytes each: the instruction takes three cycles and can
 // start in each.
 template <std::size_t Bytes>
-__attribute__((target("sse4.2,pclmul"))) inline std::uint64_t three_streams(std::uint64_t crc,
-                                                                            const std::byte* at) {
+DAT_TARGET inline std::uint64_t three_streams(std::uint64_t crc, const std::byte* at) {
     std::uint64_t second = 0;
     std::uint64_t third = 0;
     for (const std::byte* const end = at + Bytes; at != end; at += 8) {
-        crc = _mm_crc32_u64(crc, load_le64(at));
-        second = _mm_crc32_u64(second, load_le64(at + Bytes));
-        third = _mm_crc32_u64(third, load_le64(at + 2 * Bytes));
+        crc = take(crc, load_le64(at));
+        second = take(second, load_le64(at + Bytes));
+        third = take(third, load_le64(at + 2 * Bytes));
     }
     constexpr std::uint32_t kTwo = skip_factor(2 * Bytes);
     constexpr std::uint32_t kOne = skip_factor(Bytes);
@@ -101,8 +159,8 @@ __attribute__((target("sse4.2,pclmul"))) inline std::uint64_t three_streams(std:
 constexpr std::size_t kLongStream = 1024;
 constexpr std::size_t kShortStream = 128;
 
-__attribute__((target("sse4.2,pclmul"))) std::uint32_t
-by_instruction(std::uint32_t before, const std::byte* at, std::size_t size) {
+DAT_TARGET std::uint32_t by_instruction(std::uint32_t before, const std::byte* at,
+                                        std::size_t size) {
     std::uint64_t crc = before;
     for (; size >= 3 * kLongStream; size -= 3 * kLongStream, at += 3 * kLongStream) {
         crc = three_streams<kLongStream>(crc, at);
@@ -111,11 +169,11 @@ by_instruction(std::uint32_t before, const std::byte* at, std::size_t size) {
         crc = three_streams<kShortStream>(crc, at);
     }
     for (; size >= 8; size -= 8, at += 8) {
-        crc = _mm_crc32_u64(crc, load_le64(at));
+        crc = take(crc, load_le64(at));
     }
     auto result = static_cast<std::uint32_t>(crc);
     for (; size > 0; --size, ++at) {
-        result = _mm_crc32_u8(result, std::to_integer<std::uint8_t>(*at));
+        result = take(result, *at);
     }
     return result;
 }
@@ -142,10 +200,8 @@ std::uint32_t crc32c_portable(std::uint32_t crc, std::span<const std::byte> data
 }
 
 std::uint32_t crc32c(std::uint32_t crc, std::span<const std::byte> data) {
-#if defined(__x86_64__)
-    // One load and a branch that always goes the same way: the compiler's
-    // runtime has read the CPU's features before.
-    if (__builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul")) [[likely]] {
+#if defined(DAT_BY_INSTRUCTION)
+    if (has_instruction()) [[likely]] {
         return ~by_instruction(~crc, data.data(), data.size());
     }
 #endif

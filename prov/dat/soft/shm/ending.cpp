@@ -4,6 +4,7 @@
 // because something waited for too long. See link.h. May include: soft, core, base,
 // soft/iwarp/faults.h.
 #include "base/log.h"
+#include "soft/barrier.h"
 #include "soft/iwarp/faults.h"
 #include "soft/shm/door.h"
 #include "soft/shm/linger.h"
@@ -177,6 +178,7 @@ void Link::part(soft::Parting how) {
     // Answers to the peer's reads that it would copy from here are void, and what is behind them
     // is not.
     side_.mine->regions_gone.fetch_add(1, std::memory_order_seq_cst);
+    soft::full_fence(); // the program's memory has something else in it only after this is seen
     if (!rest.empty()) {
         return Linger::begin(
             domain_, {std::move(bell_), std::move(segment_), side_, fences_, receiver_.position()},
@@ -184,12 +186,14 @@ void Link::part(soft::Parting how) {
     }
     say_end(End::closed, 0);
     side_.mine->revoked.store(kVoid, std::memory_order_seq_cst);
-    if (how != soft::Parting::abandon) { // there may be another descriptor of it (soft/half_closed.h)
-        ::shutdown(bell_.fd(), SHUT_WR);
-    } else if (endpoint_.awaits_peer()) {
+    soft::full_fence(); // as above
+    if (bell_lost_) {   // what that number stands for now is not known
         return bell_.close();
     }
-    if (bell_lost_) { // what that number stands for now is not known
+    // There may be another descriptor of it (soft/half_closed.h).
+    if (how != soft::Parting::abandon) {
+        ::shutdown(bell_.fd(), SHUT_WR);
+    } else if (endpoint_.awaits_peer()) {
         return bell_.close();
     }
     hang_up(domain_, std::move(bell_));

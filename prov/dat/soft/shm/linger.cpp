@@ -32,6 +32,7 @@ Linger::~Linger() {
         give_up();
     }
     shared_.side.mine->revoked.fetch_or(kVoid, std::memory_order_seq_cst);
+    soft::full_fence(); // the copies have something else in them only after this is seen
     ::shutdown(shared_.bell.fd(), SHUT_WR); // there may be another descriptor of it (soft/half_closed.h)
     hang_up(domain_, std::move(shared_.bell));
 }
@@ -43,6 +44,7 @@ void Linger::begin(soft::Domain& domain, Shared shared, Remainder rest) {
         })) {
         DAT_WARN(ep_ctrl, "a connection is cut: out of memory to end it in order");
         shared.side.mine->revoked.fetch_or(kVoid, std::memory_order_seq_cst);
+        soft::full_fence(); // the program's memory has something else in it only after this is seen
         return hang_up(domain, std::move(shared.bell));
     }
     if (linger->rest_.too_much || linger->work() ||
@@ -146,6 +148,8 @@ void Linger::count_answers() {
 void Linger::tell(Wake why) {
     if (shared_.fences) {
         soft::full_fence();
+    } else {
+        std::atomic_signal_fence(std::memory_order_seq_cst);
     }
     if ((shared_.side.peers->asleep.load(std::memory_order_relaxed) & why) != 0) {
         ring();

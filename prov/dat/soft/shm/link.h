@@ -71,6 +71,8 @@ class Link final : public soft::MemoryLink, private soft::Pollable {
     void tell(Wake why) {
         if (fences_) [[unlikely]] {
             soft::full_fence();
+        } else { // the peer's heavy_barrier() does it for both; the compiler has to keep the order
+            std::atomic_signal_fence(std::memory_order_seq_cst);
         }
         if ((side_.peers->asleep.load(std::memory_order_relaxed) & why) != 0) [[unlikely]] {
             ring();

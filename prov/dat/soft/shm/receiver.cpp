@@ -4,6 +4,7 @@
 #include "soft/shm/receiver.h"
 
 #include "soft/atomics.h"
+#include "soft/barrier.h"
 #include "soft/iwarp/faults.h"
 #include "soft/kernel.h"
 #include "soft/place.h"
@@ -208,6 +209,7 @@ Receiver::Step Receiver::fetch_elsewhere(const Fields& fields, const Record& rec
         return fail(TerminateCode::ddp_untagged_invalid_mo, "places of another size in all");
     }
     const Pulled pulled = gone_ ? Pulled::gone : pull(peer_, to, {from.data(), fields.places});
+    soft::acquire_fence(); // what the peer says of this memory is looked at, again, after the copy
     if (pulled == Pulled::gone || !still_there()) {
         gone_ = true;
         return lose();

@@ -4,6 +4,7 @@
 // remainder.h. May include: soft, core.
 #include "soft/shm/sender.h"
 
+#include "soft/barrier.h"
 #include "soft/copyable.h"
 #include "soft/inbox.h"
 
@@ -131,6 +132,7 @@ void Sender::move_left(std::uint64_t first, Remainder& to) {
     }
     if (to.moved_until != 0) {
         side_.mine->revoked.store(kMoved, std::memory_order_seq_cst);
+        soft::full_fence(); // the program's memory has something else in it only after this is seen
     }
 }
 

@@ -4,6 +4,7 @@
 #include "soft/shm/sender.h"
 
 #include "base/assert.h"
+#include "soft/barrier.h"
 #include "soft/inbox.h"
 
 #include <algorithm>
@@ -41,7 +42,10 @@ void Sender::part() {
     }
 }
 
-void Sender::region_gone() { side_.mine->regions_gone.fetch_add(1, std::memory_order_seq_cst); }
+void Sender::region_gone() {
+    side_.mine->regions_gone.fetch_add(1, std::memory_order_seq_cst);
+    soft::full_fence(); // the region has something else in it only after this is seen
+}
 
 // --- what the peer has taken and placed ---
 
