@@ -21,7 +21,7 @@ constexpr char kByDevice[] = "a device writes without the processor: what lasts 
 constexpr char kLeaves[] =
     "on a device, CLOSED comes to who disconnects as soon as it has left (man/rpma_shim.7)";
 constexpr char kTorn[] =
-    "rxe places the 8 bytes by the kernel's memcpy(), which an emulated processor tears";
+    "rxe in the emulated guest tears 8 bytes now and then, of the genuine library's as well";
 
 constexpr Exception kExceptions[] = {
     {"[st][hc][mp]", "*/on_a_device__*", "no RDMA device"},
