@@ -63,9 +63,9 @@ int rpma_conn::open(const Origin& origin, fi_info& info, const rpma_conn_cfg& co
     info.rx_attr->size = config.rq_size;
     info.ep_attr->rx_ctx_cnt = srq ? FI_SHARED_CONTEXT : 1;
     number = next_number();
-    straight = straight::is_offered();
     int rc =
         fi_endpoint(peer.domain.get(), &info, &ep, reinterpret_cast<void*>(std::uintptr_t{number}));
+    straight = rc == 0 && straight::is_offered(ep);
     rc = rc ? rc : fi_open_ops(&ep->fid, FI_DAT_EP_OPS, 0, reinterpret_cast<void**>(&ops), nullptr);
     rc = rc ? rc : ops->await_peer(ep, 1);
     rc = rc ? rc : fi_ep_bind(ep, &eq.get()->fid, 0);

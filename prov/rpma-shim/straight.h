@@ -16,8 +16,8 @@
 
 namespace dat::rpma::straight {
 
-// FI_DAT_CHECK_BUFFERS: posts have to go by the tables of the endpoint.
-inline bool is_offered() { return !ofi::direct::checks_buffers(); }
+// False: posts have to go by the tables of the endpoint (ofi/direct.h).
+inline bool is_offered(fid_ep* ep) { return !ofi::direct::watches(ep); }
 
 // fi_writemsg() of one segment of registered memory with FI_TRANSMIT_COMPLETE, and with
 // FI_COMPLETION. 0 or -FI_E*.
