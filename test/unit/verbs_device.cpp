@@ -40,7 +40,7 @@ struct World : verbs::DomainOwner {
         : soft(options), domain(*(made = std::make_unique<verbs::Domain>(
                                       soft, static_cast<verbs::DomainOwner&>(*this)))) {
         cr_assert_eq(soft.opened, 0);
-        cr_assert_eq(domain.open(address(1)), 0);
+        cr_assert_eq(domain.open(address(1), false), 0);
     }
     void device_gone() override { ++gone; }
     void port_down() override { ++down; }

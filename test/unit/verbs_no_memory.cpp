@@ -226,7 +226,7 @@ template <class Scene> void sweep(Scene&& scene) {
 
 void connects(bool with_shared, long nth) {
     World world;
-    cr_assert_eq(world.domain.open(address(1)), 0);
+    cr_assert_eq(world.domain.open(address(1), false), 0);
     Party party(world, with_shared);
     party.receive();
     {
@@ -247,12 +247,12 @@ void connects(bool with_shared, long nth) {
 
 void accepts(bool with_shared, long nth) {
     World world;
-    cr_assert_eq(world.domain.open(address(1)), 0);
+    cr_assert_eq(world.domain.open(address(1), false), 0);
     Party party(world, with_shared);
     party.receive();
     {
         const Scarce scarce(nth);
-        verbs::Listener listener(world);
+        verbs::Listener listener(world, false);
         if (World::took_place(no_throw([&] { return listener.bind(address(1)); })) &&
             World::took_place(listener.listen(8))) {
             fake::ask(state().last_id);
@@ -283,7 +283,7 @@ Test(verbs_no_memory, domain__opens_or_does_not) {
     sweep([](long nth) {
         World world;
         const Scarce scarce(nth);
-        World::took_place(no_throw([&] { return world.domain.open(address(1)); }));
+        World::took_place(no_throw([&] { return world.domain.open(address(1), false); }));
     });
 }
 
@@ -305,7 +305,7 @@ Test(verbs_no_memory, accepted_connection_with_shared_receives__is_made_or_fails
 
 Test(verbs_no_memory, private_data__is_what_was_given) {
     World world;
-    cr_assert_eq(world.domain.open(address(1)), 0);
+    cr_assert_eq(world.domain.open(address(1), false), 0);
     Party party(world, false);
     state().answers = false;
     constexpr std::array<std::byte, 3> kData{std::byte{1}, std::byte{2}, std::byte{3}};
