@@ -67,6 +67,12 @@ usr/lib/x/dat/libdat.so
 usr/lib/x/dat/libdat.so.1
 usr/lib/x/dat/libdat.so.1.0.0
 usr/include/rdma/fi_ext_dat.h
+usr/lib/x/dat/rpma/librpma.so
+usr/lib/x/dat/rpma/librpma.so.0
+usr/lib/x/dat/rpma/librpma.so.0.0.0
+usr/include/dat/rpma/librpma.h
+usr/share/bash-completion/completions/dat_doctor
+usr/share/dat/schema/dat_doctor.schema.json
 usr/share/dat/x/ld.so.conf
 END
 find include/dat include/dat2 -name '*.h' | sed 's,^include/,usr/include/dat/,' >>"$work/installed"

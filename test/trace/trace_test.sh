@@ -80,8 +80,9 @@ connected killed FI_DAT_SHM=1
 expect b ok recv 5 64
 expect a ok send 2 64
 expect a 'results 2 0 0' finish
-stop a
+# It is killed first: the other would be seen to end, and its receives be flushed.
 stop b
+stop a
 "$trace" -o "$folder/killed.json" "$folder/killed.a" "$folder/killed.b" || fail "$current"
 events "$folder/killed.json" send=2 receive=5 'outstanding>=3' CONNECTED=2
 

@@ -26,7 +26,7 @@ dependencies() {
 relation() {
     case $1 in
     LIBFABRIC) echo DEPENDENCY_OF ;;
-    VERBS | COMMAND | RPMA) echo OPTIONAL_DEPENDENCY_OF ;;
+    VERBS | COMMAND | PMEM) echo OPTIONAL_DEPENDENCY_OF ;;
     CRITERION | HEADER) echo TEST_DEPENDENCY_OF ;;
     *)
         echo "sbom.sh does not know what the libraries of $1 in configure.ac are for" >&2

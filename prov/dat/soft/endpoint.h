@@ -13,9 +13,9 @@
 #include "base/list.h"
 #include "core/completion.h"
 #include "core/endpoint.h"
+#include "soft/half_closed.h"
 #include "soft/link.h"
 #include "soft/reactor.h"
-#include "soft/half_closed.h"
 #include "soft/trace.h"
 
 #include <algorithm>

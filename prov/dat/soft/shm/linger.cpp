@@ -33,7 +33,8 @@ Linger::~Linger() {
     }
     shared_.side.mine->revoked.fetch_or(kVoid, std::memory_order_seq_cst);
     soft::full_fence(); // the copies have something else in them only after this is seen
-    ::shutdown(shared_.bell.fd(), SHUT_WR); // there may be another descriptor of it (soft/half_closed.h)
+    ::shutdown(shared_.bell.fd(),
+               SHUT_WR); // there may be another descriptor of it (soft/half_closed.h)
     hang_up(domain_, std::move(shared_.bell));
 }
 
