@@ -65,7 +65,7 @@ check 'lintian' lintian --fail-on error,warning --allow-root "$debs"/*.changes
 mirror=$(sed -n 's/^URIs: *//p; s/^deb \(\[.*\] \)\?\(http[^ ]*\) bookworm main.*/\2/p' /etc/apt/sources.list \
     /etc/apt/sources.list.d/debian.sources 2>/dev/null | head -n 1)
 check 'a Debian of its own (debootstrap)' debootstrap --variant=minbase bookworm "$chroot" \
-    "${mirror:-http://deb.debian.org/debian}" || exit 1
+    ${mirror:+"$mirror"} || exit 1
 mount -t proc none "$chroot/proc" && mount -t tmpfs none "$chroot/dev/shm" || exit 1
 mkdir "$chroot/debs" && cp "$debs"/*.deb "$chroot/debs"
 copy_source "$root" "$chroot/source"
