@@ -20,6 +20,7 @@
 #include <random>
 #include <string>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 
@@ -126,6 +127,7 @@ Test(statistics_page, nothing_is_torn_while_it_is_written_and_when_the_writer_is
         const pid_t writer = fork();
         cr_assert_geq(writer, 0);
         if (writer == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL); // where the test fails
             for (std::uint64_t i = 0;; ++i) {
                 page::write_sheet(*written.page, [&](page::Sheet& sheet) { fill_sheet(sheet, i); });
                 page::write_end(*written.page, all_of<page::End>(i));
