@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // From files to a model: records, states, operations. See model.h. May include: base, core.
+#include "base/fence.h"
 #include "trace/join.h"
 #include "trace/model.h"
 
@@ -97,9 +98,9 @@ bool take(const TraceRecord* slots, std::uint64_t number, std::uint64_t capacity
     if (*stamp != number + 1) {
         return false;
     }
-    std::atomic_thread_fence(std::memory_order_acquire);
+    base::acquire_fence();
     out = slot;
-    std::atomic_thread_fence(std::memory_order_acquire);
+    base::acquire_fence();
     return *stamp == number + 1;
 }
 

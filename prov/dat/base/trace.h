@@ -18,6 +18,8 @@
 #ifndef DAT_BASE_TRACE_H
 #define DAT_BASE_TRACE_H
 
+#include "base/fence.h"
+
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -215,7 +217,7 @@ class TraceWriter {
             std::atomic_ref(header_->count[i].written).fetch_add(1, std::memory_order_relaxed);
         TraceRecord& record = ring_[i][number % header_->capacity[i]];
         std::atomic_ref(record.stamp).store(0, std::memory_order_relaxed);
-        std::atomic_thread_fence(std::memory_order_release);
+        release_fence();
         record.time_ns = time_ns;
         record.endpoint = endpoint;
         record.kind = kind;

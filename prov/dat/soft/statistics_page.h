@@ -5,9 +5,11 @@
 // where the writer was killed in the middle of a line: there are two sheets, and the one that is
 // being written is never the one that is read. An end of a connection is written once, before it
 // is counted. Words are text already, so that a reader need not be of the writer's version.
-// May include: std.
+// May include: base/fence.h, std.
 #ifndef DAT_SOFT_STATISTICS_PAGE_H
 #define DAT_SOFT_STATISTICS_PAGE_H
+
+#include "base/fence.h"
 
 #include <array>
 #include <atomic>
@@ -154,14 +156,14 @@ template <class T> void copy_out(T& value, const T& shared) {
 template <class Fill> void write_sheet(Page& page, Fill&& fill) {
     const std::uint64_t written = page.sheets.load(std::memory_order_relaxed);
     // Whoever sees a word of the next sheet sees that the last one is complete.
-    std::atomic_thread_fence(std::memory_order_release);
+    base::release_fence();
     fill(page.sheet[(written + 1) & 1]);
     page.sheets.store(written + 1, std::memory_order_release);
 }
 
 inline void write_end(Page& page, const End& end) {
     const std::uint64_t count = page.ends.load(std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_release);
+    base::release_fence();
     copy_in(page.end_slots[count % kEndSlots], end);
     page.ends.store(count + 1, std::memory_order_release);
 }
@@ -182,7 +184,7 @@ inline bool read_sheet(const Page& page, Sheet& into) {
         for (std::size_t row = 0; row < into.totals.rows; ++row) {
             copy_out(into.rows[row], from.rows[row]);
         }
-        std::atomic_thread_fence(std::memory_order_acquire);
+        base::acquire_fence();
         if (page.sheets.load(std::memory_order_relaxed) == before) {
             return true;
         }
@@ -196,7 +198,7 @@ template <class Sink> void read_ends(const Page& page, Sink&& sink) {
     for (std::uint64_t i = count > kEnds ? count - kEnds : 0; i < count; ++i) {
         End end;
         copy_out(end, page.end_slots[i % kEndSlots]);
-        std::atomic_thread_fence(std::memory_order_acquire);
+        base::acquire_fence();
         // Of a slot that is being written again the count has come round to it.
         if (page.ends.load(std::memory_order_relaxed) - i < kEndSlots) {
             sink(end);

@@ -90,7 +90,7 @@ void name_clock(std::array<char, 64>& clock) {
                   static_cast<unsigned long long>(ns.st_ino));
 }
 
-constexpr const char* op_name(base::TraceOp op) {
+[[maybe_unused]] constexpr const char* op_name(base::TraceOp op) {
     constexpr std::array<const char*, 8> kNames{
         "send", "send_invalidate", "write", "bind", "read", "fetch_add", "compare_swap", "receive"};
     return kNames[static_cast<std::size_t>(op)];
@@ -163,7 +163,7 @@ int Trace::open(const char* path, std::size_t bytes, base::TraceSource source) {
     std::memcpy(memory_, &header, sizeof header);
     writer_ = base::TraceWriter(memory_);
     // Last, so that what has it is whole.
-    std::atomic_thread_fence(std::memory_order_release);
+    base::release_fence();
     std::memcpy(memory_, base::kTraceMagic.data(), base::kTraceMagic.size());
     fd_ = fd;
     return 0;
