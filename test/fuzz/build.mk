@@ -33,7 +33,7 @@ sources_handshake := $(soft)
 sources_receive := $(soft) test/fuzz/hostile_peer.cpp test/fuzz/plain.cpp
 sources_door := $(soft) test/fuzz/plain.cpp
 sources_rings := $(soft) test/fuzz/plain.cpp
-sources_hints := $(ofi) prov/dat-shim/libfabric.cpp
+sources_hints := $(ofi) prov/dat-shim/libfabric.cpp prov/dat-shim/log.cpp
 sources_handles12 := $(shim)
 sources_handles20 := $(shim)
 entries_handles12 := $(entries) $(call files,prov/dat-shim/udat12/*.cpp) test/fuzz/fuzz_handles.cpp
@@ -73,8 +73,9 @@ define compile
 endef
 # What configure would write, as far as it matters here.
 config.h:
-	@echo '#define DAT_VERSION_MAJOR 0' >$@
-	@echo '#define DAT_VERSION_MINOR 1' >>$@
+	@sed -nE 's/^m4_define\(\[dat_version_(major|minor)\], \[([0-9]+)\]\)$$/#define DAT_VERSION_\U\1\E \2/p' \
+		$(root)/configure.ac >$@
+	@echo '#define PACKAGE_VERSION "0"' >>$@
 prov/%.o: $(root)/prov/%.cpp | config.h
 	$(call compile)
 test/%.o: $(root)/test/%.cpp | config.h
