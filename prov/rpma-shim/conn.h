@@ -32,7 +32,7 @@ constexpr std::size_t kAcceptData = 196;
 } // namespace dat::rpma
 
 struct rpma_conn {
-    explicit rpma_conn(rpma_peer& of) : peer(of) {}
+    explicit rpma_conn(rpma_peer& of) : kept(of.shared_from_this()), peer(of) {}
     ~rpma_conn();
 
     // Endpoint and queues, ready for receives. `info`: of the endpoint; its sizes are set. 0 or
@@ -46,6 +46,7 @@ struct rpma_conn {
     // Whether what is flushed is withheld: the peer has gone, and this side not yet (RP-9).
     bool withholds() const;
 
+    const std::shared_ptr<rpma_peer> kept;
     rpma_peer& peer;
     // The members that a post looks at come first.
     fid_ep* ep = nullptr;

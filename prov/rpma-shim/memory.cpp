@@ -108,6 +108,7 @@ int rpma_mr_reg(struct rpma_peer* peer, void* ptr, size_t size, int usage,
     }
     return guarded(__func__, [&] {
         auto mr = std::make_unique<rpma_mr_local>();
+        mr->peer = peer->shared_from_this();
         mr->base = ptr;
         mr->size = size;
         mr->usage = usage;

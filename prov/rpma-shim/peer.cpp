@@ -62,12 +62,13 @@ int rpma_peer_new(struct ibv_context* ibv_ctx, struct rpma_peer** peer_ptr) {
                              "%p",
                              static_cast<void*>(ibv_ctx));
         }
-        auto peer = std::make_unique<rpma_peer>(*device);
+        auto peer = std::make_shared<rpma_peer>(*device);
         auto& info = const_cast<fi_info&>(device->info());
         if (const int rc = fi_domain(device->fabric(), &info, peer->domain.out(), nullptr)) {
             return RPMA_FAILURE("rpma_peer_new(): a domain", rc);
         }
-        *peer_ptr = peer.release();
+        peer->of_program = peer;
+        *peer_ptr = peer.get();
         return 0;
     });
 }
@@ -76,14 +77,19 @@ int rpma_peer_delete(struct rpma_peer** peer_ptr) {
     if (!peer_ptr) {
         return RPMA_REFUSE("rpma_peer_delete(): peer_ptr is NULL");
     }
-    const std::unique_ptr<rpma_peer> peer(*peer_ptr);
-    *peer_ptr = nullptr;
-    if (!peer) {
+    if (!*peer_ptr) {
         return 0;
     }
-    // What is still there keeps the domain, for ever.
+    const std::shared_ptr<rpma_peer> peer = std::move((*peer_ptr)->of_program);
+    *peer_ptr = nullptr;
+    if (peer.use_count() > 1) {
+        return RPMA_FAIL(RPMA_E_PROVIDER,
+                         "rpma_peer_delete(): %ld regions, connections, endpoints or shared receive "
+                         "queues of the peer are there; its domain ends with the last of them",
+                         peer.use_count() - 1);
+    }
     const int rc = peer->domain.reset();
-    return rc == 0 ? 0 : RPMA_FAILURE("rpma_peer_delete(): memory or connections of the peer", rc);
+    return rc == 0 ? 0 : RPMA_FAILURE("rpma_peer_delete()", rc);
 }
 
 } // extern "C"

@@ -14,6 +14,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 namespace dat::rpma {
 
@@ -40,11 +41,13 @@ template <class Fid> class Owned {
 
 } // namespace dat::rpma
 
-struct rpma_peer {
+// It lasts as long as anything of it: a program may delete it before (RP-12).
+struct rpma_peer : std::enable_shared_from_this<rpma_peer> {
     explicit rpma_peer(dat::rpma::Device& on) : device(on) {}
 
     dat::rpma::Device& device;
     dat::rpma::Owned<fid_domain> domain;
+    std::shared_ptr<rpma_peer> of_program; // itself, until rpma_peer_delete()
 };
 
 struct rpma_mr_local {
@@ -54,6 +57,7 @@ struct rpma_mr_local {
     }
     void* at(std::size_t offset) const { return static_cast<std::byte*>(base) + offset; }
 
+    std::shared_ptr<rpma_peer> peer;
     void* base;
     std::size_t size;
     int usage;

@@ -14,11 +14,12 @@
 using namespace dat::rpma;
 
 struct rpma_ep {
-    explicit rpma_ep(rpma_peer& of) : peer(of) {}
+    explicit rpma_ep(rpma_peer& of) : kept(of.shared_from_this()), peer(of) {}
     // Before what it reports to.
     ~rpma_ep() { pep.reset(); }
     bool settle();
 
+    const std::shared_ptr<rpma_peer> kept;
     rpma_peer& peer;
     Channel events;
     Owned<fid_eq> eq;

@@ -13,8 +13,9 @@
 #include <memory>
 
 struct rpma_srq {
-    explicit rpma_srq(rpma_peer& of) : peer(of) {}
+    explicit rpma_srq(rpma_peer& of) : kept(of.shared_from_this()), peer(of) {}
 
+    const std::shared_ptr<rpma_peer> kept;
     rpma_peer& peer;
     dat::rpma::Completions receives;
     std::unique_ptr<rpma_cq> rcq; // nullptr: receives complete in queues of the connections

@@ -466,18 +466,29 @@ RPMA_TEST(rpma_delete, of_a_connection__leaves_no_descriptor) {
 }
 
 // RP-12.
-RPMA_TEST(rpma_delete, of_a_peer_with_a_region__is_refused) {
+RPMA_TEST(rpma_delete, of_a_peer_with_a_region__is_refused_and_the_last_one_ends_it) {
     ibv_context* context = nullptr;
-    rpma_peer* peer = nullptr;
-    rpma_mr_local* mr = nullptr;
     alignas(4096) static std::array<char, 4096> memory;
     NEED(rpma_utils_get_ibv_context(place().address, RPMA_UTIL_IBV_CONTEXT_LOCAL, &context));
-    NEED(rpma_peer_new(context, &peer));
-    NEED(rpma_mr_reg(peer, memory.data(), memory.size(), RPMA_MR_USAGE_WRITE_SRC, &mr));
-    EXPECT_RESULT(rpma_peer_delete(&peer), RPMA_E_PROVIDER);
-    cr_assert_null(peer, "it is NULL after a failure as well");
-    EXPECT_OK(rpma_mr_dereg(&mr));
-    cr_assert_null(mr);
+    std::size_t before = 0;
+    for (int round = 0; round < 3; ++round) {
+        rpma_peer* peer = nullptr;
+        rpma_mr_local* mr = nullptr;
+        rpma_ep* ep = nullptr;
+        NEED(rpma_peer_new(context, &peer));
+        NEED(rpma_mr_reg(peer, memory.data(), memory.size(), RPMA_MR_USAGE_WRITE_SRC, &mr));
+        NEED(rpma_ep_listen(peer, place().address, "0", &ep));
+        EXPECT_RESULT(rpma_peer_delete(&peer), RPMA_E_PROVIDER);
+        cr_assert_null(peer, "it is NULL after a failure as well");
+        EXPECT_OK(rpma_mr_dereg(&mr));
+        cr_assert_null(mr);
+        EXPECT_OK(rpma_ep_shutdown(&ep));
+        // What is made once for all of them is there after the first round.
+        if (round == 0) {
+            before = open_descriptors();
+        }
+    }
+    cr_assert_eq(open_descriptors(), before, "the domains are gone");
 }
 
 // RP-12: nothing to delete is no error.
