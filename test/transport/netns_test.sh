@@ -188,6 +188,15 @@ no_route__is_unreachable() {
     stop_both
 }
 
+# The same of a source that no way leads from: connect(2) refuses it as invalid.
+source_is_loopback__is_unreachable() {
+    peer_in a "$here" 127.0.0.1
+    expect a ok connect 192.0.2.2 4711 0
+    expect a 'error 113 0' event
+    expect a ok quiet
+    stop_both
+}
+
 # The neighbour does not answer: the kernel gives up by itself (U-1).
 host_is_silent__is_unreachable() {
     peer_in a "$here" "$1"
@@ -218,6 +227,7 @@ tests="
     wire_cut_while_idle__is_broken_by_keepalive
     wire_cut_amid_a_transfer__is_broken_by_keepalive
     no_route__is_unreachable
+    source_is_loopback__is_unreachable
     host_is_silent__is_unreachable
     host_is_silent_and_timeout_is_short__times_out
 "

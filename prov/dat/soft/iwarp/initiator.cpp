@@ -29,6 +29,9 @@ std::pair<Stimulus, Reason> classify(int error) {
     case EHOSTDOWN:
     case ETIMEDOUT:
     case EADDRNOTAVAIL:
+    case EINVAL: // a loopback address as the source, and another host as the destination
+    case EACCES: // a route or a filter of this host forbids it
+    case EPERM:
         return {Stimulus::unreachable, Reason::unreachable};
     case ECONNREFUSED:
     case ECONNRESET:

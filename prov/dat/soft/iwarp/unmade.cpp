@@ -111,6 +111,13 @@ const char* cause_unmade(int error) {
     case ENETDOWN:
         return "no route leads there; see `ip route get`, or name another interface in "
                "FI_DAT_IFACE";
+    case EINVAL:
+        return "no way leads there from the source address; a loopback address reaches this host "
+               "alone";
+    case EACCES:
+    case EPERM:
+        return "a route or a filter of this host forbids it; see `ip route get`, and the rules for "
+               "what goes out";
     default:
         return std::strerror(error);
     }
