@@ -188,12 +188,20 @@ no_route__is_unreachable() {
     stop_both
 }
 
-# The same of a source that no way leads from: connect(2) refuses it as invalid.
-source_is_loopback__is_unreachable() {
-    peer_in a "$here" 127.0.0.1
-    expect a ok connect 192.0.2.2 4711 0
-    expect a 'error 113 0' event
-    expect a ok quiet
+# The same of a route that lets nothing through: connect(2) says EACCES of the first kind, EINVAL of the
+# second.
+route_forbids__is_unreachable() {
+    local kind net=203.0.113.0/24 there=203.0.113.1
+    case $1 in *:*) net=2001:db8:7::/64 there=2001:db8:7::1 ;; esac
+    peer_in a "$here" "$1"
+    for kind in prohibit blackhole; do
+        ip -n "$here" route add "$kind" "$net"
+        expect a ok connect $there 4711 0
+        expect a 'error 113 0' event
+        expect a ok quiet
+        expect a ok reset
+        ip -n "$here" route del "$kind" "$net"
+    done
     stop_both
 }
 
@@ -227,7 +235,7 @@ tests="
     wire_cut_while_idle__is_broken_by_keepalive
     wire_cut_amid_a_transfer__is_broken_by_keepalive
     no_route__is_unreachable
-    source_is_loopback__is_unreachable
+    route_forbids__is_unreachable
     host_is_silent__is_unreachable
     host_is_silent_and_timeout_is_short__times_out
 "

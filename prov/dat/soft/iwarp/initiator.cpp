@@ -29,7 +29,7 @@ std::pair<Stimulus, Reason> classify(int error) {
     case EHOSTDOWN:
     case ETIMEDOUT:
     case EADDRNOTAVAIL:
-    case EINVAL: // a loopback address as the source, and another host as the destination
+    case EINVAL: // a route that drops everything, or from a loopback address to another host
     case EACCES: // a route or a filter of this host forbids it
     case EPERM:
         return {Stimulus::unreachable, Reason::unreachable};

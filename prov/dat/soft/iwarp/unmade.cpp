@@ -112,8 +112,9 @@ const char* cause_unmade(int error) {
         return "no route leads there; see `ip route get`, or name another interface in "
                "FI_DAT_IFACE";
     case EINVAL:
-        return "no way leads there from the source address; a loopback address reaches this host "
-               "alone";
+        return "no way leads there from the source address: a route drops it (see `ip route get`), "
+               "or "
+               "the source is a loopback address, which reaches this host alone";
     case EACCES:
     case EPERM:
         return "a route or a filter of this host forbids it; see `ip route get`, and the rules for "
