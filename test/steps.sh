@@ -6,6 +6,7 @@
 # reports what it counted with the functions below. It may use:
 #   $root    the source tree, never written to
 #   $work    the temporary folder, removed at the end
+#   $results the file that what it counts is added to
 #   $jobs    how many processes make may run at once
 
 . "$root/util/common.sh"
@@ -13,10 +14,10 @@
 # --- counting ---------------------------------------------------------------
 
 # Adds to the sums: passed, failed.
-count() { echo "count $1 $2" >>"$work/results"; }
+count() { echo "count $1 $2" >>"$results"; }
 
 # One skipped test, with its reason.
-count_skip() { echo "skip $*" >>"$work/results"; }
+count_skip() { echo "skip $*" >>"$results"; }
 
 # One check of this script: runs it, counts it, passes its status on.
 check() { # title command...
@@ -74,6 +75,9 @@ criterion_counts() {
 }
 
 # --- building ---------------------------------------------------------------
+
+# What runs beside a step that has less time to spare.
+lowly() { renice -n 10 -p $BASHPID >/dev/null; }
 
 # Configures the unpacked distribution in build folder $1, and builds the
 # provider, and the tests with flags of their own: of what they take to compile, most is
@@ -245,6 +249,7 @@ step_rpma_examples() {
 # The second compiler and the sanitizers in one build: clang's warnings are
 # errors here, as g++'s are in the release build.
 step_sanitized() {
+    lowly
     build "$work/sanitized" clang '-O0 -g' --enable-sanitizer=address,undefined \
         CXX=clang++-14 CXXFLAGS='-O1 -g'
 }
@@ -296,7 +301,7 @@ step_relay() {
 # of $work, since it is the same the next time.
 step_guest() {
     local status=0
-    DAT_BUILDDIR=$work/release bash "$work/source/test/vm/run.sh" --keep "$work/guest" \
+    DAT_BUILDDIR=$work/release bash "$work/source/test/vm/run.sh" --limit 1600 --keep "$work/guest" \
         >"$work/guest.out" || status=1
     cat "$work/guest.out"
     count "$(grep -c '^ok ' "$work/guest.out")" "$(grep -c '^FAIL ' "$work/guest.out")"
@@ -321,6 +326,7 @@ step_thread_sanitizer() {
 # the same distribution, so it compiles quickly; but none was without the RDMA devices,
 # so it is here, with the test of that; nor without uDAPL.
 step_distcheck() {
+    lowly
     cd "$work/tree" || return 1
     check 'make distcheck, without verbs and uDAPL' make -j"$jobs" distcheck \
         TESTS='test/transport/no_verbs_test.sh test/check/installed.sh' AM_DISTCHECK_CONFIGURE_FLAGS= \
