@@ -3,6 +3,7 @@
 // How shared memory is agreed on: over the real handshake, and with visitors at the door
 // that say something else, or nothing.
 #include "../transport/sanitized.h"
+#include "soft_raw_peer.h"
 #include "soft_shm.h"
 
 #include "soft/iwarp/connect.h"
@@ -182,7 +183,7 @@ static Side::Raised told_by(bool shares, std::size_t size, bool enhanced = true)
     dat::iwarp::MpaFrame reply;
     reply.kind = dat::iwarp::MpaKind::reply;
     reply.revision = dat::iwarp::kMpaRevision2;
-    reply.from_dat = reply.memory = true;
+    reply.from_dat = reply.memory = reply.wide_data = true;
     if (enhanced) {
         reply.enhanced = dat::iwarp::MpaEnhanced{.ird = 1, .ord = 1};
     }
@@ -211,6 +212,99 @@ Test(soft_shm_door, a_reply_without_the_offer_that_it_announces__breaks_the_atte
     const Side::Raised unasked = told_by(false, 30);
     cr_assert(unasked.event == Event::established);
     cr_assert(std::ranges::equal(unasked.private_data, numbered(30)));
+}
+
+// Version 0.1 sends its offer behind the reply, of a layout that nobody has any more: the
+// connection stays on TCP, and its frames begin behind that.
+Test(soft_shm_door, an_offer_of_version_0_1__is_left_out_of_the_stream) {
+    using namespace dat::iwarp;
+    for (const bool in_pieces : {false, true}) {
+        Domain domain(sharing());
+        Side side(domain);
+        const Socket listening(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+        sockaddr_in any{};
+        any.sin_family = AF_INET;
+        any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        cr_assert_eq(::bind(listening.fd(), reinterpret_cast<sockaddr*>(&any), sizeof any), 0);
+        cr_assert_eq(::listen(listening.fd(), 1), 0);
+        cr_assert_eq(connect(side.endpoint, listening.local(), nullptr, {}, {}), 0);
+        const Socket peer(::accept(listening.fd(), nullptr, nullptr));
+        const Bytes data = numbered(40);
+        MpaFrame reply;
+        reply.kind = MpaKind::reply;
+        reply.revision = kMpaRevision2;
+        reply.from_dat = reply.memory = true;
+        reply.enhanced = MpaEnhanced{.ird = 1, .ord = 1};
+        reply.private_data = data;
+        Bytes stream(kMpaMaxFrameSize);
+        stream.resize(encode_mpa_frame(reply, stream));
+        const std::size_t frame = stream.size();
+        stream.resize(frame + kUnframedOffer, std::byte{0xff});
+        const Bytes message =
+            soft_test::send_segment(1, wire::bytes({0x68, 0x65, 0x6c, 0x6c, 0x6f}));
+        const Bytes fpdu = soft_test::fpdu(message, false, message.size());
+        stream.insert(stream.end(), fpdu.begin(), fpdu.end());
+        const auto send = [&](std::size_t from, std::size_t to) {
+            cr_assert_eq(::send(peer.fd(), stream.data() + from, to - from, 0),
+                         static_cast<ssize_t>(to - from));
+        };
+        Bytes in(5);
+        side.receive(in);
+        std::size_t sent = 0;
+        for (const std::size_t to : {frame - 1, frame, frame + 1, frame + kUnframedOffer - 1}) {
+            if (in_pieces) {
+                send(std::exchange(sent, to), to);
+                for (int i = 0; i < 3; ++i) {
+                    domain.progress();
+                }
+                cr_assert(side.events.empty(), "%zu", to);
+            }
+        }
+        send(sent, stream.size());
+        cr_assert(run_until(domain, [&] { return side.receives.size() == 1; }));
+        cr_assert(side.events[0].event == dat::core::Event::established);
+        cr_assert(side.kind == dat::soft::LinkKind::iwarp);
+        cr_assert(std::ranges::equal(side.events[0].private_data, data));
+        cr_assert(text(in) == "hello");
+    }
+}
+
+// It is offered none, for it would wait for one behind the reply.
+Test(soft_shm_door, version_0_1__is_offered_no_memory) {
+    using namespace dat::iwarp;
+    for (const bool wide : {false, true}) {
+        Requests requests;
+        Domain domain(sharing());
+        Side side(domain);
+        const Socket peer(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+        const SocketAddress& at = requests.listener.name();
+        cr_assert_eq(::connect(peer.fd(), at.get(), at.size()), 0);
+        MpaFrame request;
+        request.revision = kMpaRevision2;
+        request.from_dat = request.memory = true;
+        request.wide_data = wide;
+        request.enhanced =
+            MpaEnhanced{.ird = 1, .ord = 1, .peer_to_peer = true, .rtr_rdma_write = true};
+        std::array<std::byte, kMpaMaxFrameSize> frame;
+        const std::size_t length = encode_mpa_frame(request, frame);
+        cr_assert_eq(::send(peer.fd(), frame.data(), length, 0), static_cast<ssize_t>(length));
+        cr_assert(run_until(
+            domain, [&] { return requests.arrived != nullptr; },
+            [&] { requests.listener.progress(); }));
+        cr_assert_eq(accept(side.endpoint, *requests.arrived, {}), 0);
+        Bytes in(kMpaMaxFrameSize);
+        ssize_t got = 0;
+        cr_assert(run_until(domain, [&] {
+            got = ::recv(peer.fd(), in.data(), in.size(), MSG_DONTWAIT);
+            return got > 0;
+        }));
+        in.resize(static_cast<std::size_t>(got));
+        const MpaParse parse = parse_mpa_frame(MpaKind::reply, in);
+        cr_assert(parse.status == MpaStatus::complete && parse.size == in.size());
+        cr_assert(parse.frame.from_dat);
+        cr_assert_eq(parse.frame.memory, wide);
+        cr_assert_eq(parse.frame.private_data.size(), wide ? sizeof(shm::Offer) : 0);
+    }
 }
 
 // A sanitizer needs descriptors to check what it checks.

@@ -179,7 +179,7 @@ class TcpHandshake : public soft::Handshake, protected soft::Pollable, protected
     core::Attempt attempt_{};
     Socket socket_;
     // Room for the largest frame; first for what goes out, then for what comes in.
-    std::array<std::byte, kMpaMaxFrameSize> buffer_;
+    std::array<std::byte, kMpaMaxFrameSize + kUnframedOffer> buffer_;
 
   private:
     struct Pending {

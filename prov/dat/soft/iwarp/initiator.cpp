@@ -225,7 +225,10 @@ class Initiator final : public TcpHandshake {
 
     void read_reply() {
         const MpaParse parse = parse_mpa_frame(MpaKind::reply, {buffer_.data(), in_});
-        const ssize_t n = kernel::recv(socket_.fd(), buffer_.data() + in_, parse.size, 0);
+        // A frame that is whole is still here for what version 0.1 has sent behind it.
+        const std::size_t due =
+            parse.status == MpaStatus::complete ? parse.size + kUnframedOffer - in_ : parse.size;
+        const ssize_t n = kernel::recv(socket_.fd(), buffer_.data() + in_, due, 0);
         if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
             return;
         }
@@ -256,12 +259,15 @@ class Initiator final : public TcpHandshake {
         if (parse.frame.reject) {
             return fail(Stimulus::peer_rejected, Reason::rejected, parse.frame.private_data);
         }
+        if (asked_memory_ && parse.frame.memory_of_0_1() && in_ < parse.size + kUnframedOffer) {
+            return;
+        }
         if (endpoint_.trace()) {
             endpoint_.trace()->clock(true, attempt_, asked_ns_, soft::trace_now_ns());
         }
         reply_ = parse.frame;
         std::span<const std::byte>& data = reply_.private_data;
-        if (!reply_.memory || !asked_memory_) {
+        if (!reply_.memory || !asked_memory_ || reply_.memory_of_0_1()) {
             establish(reply_);
         } else if (!reply_.enhanced || data.size() < sizeof(shm::Offer)) {
             DAT_WARN(ep_ctrl,
@@ -333,7 +339,8 @@ class Initiator final : public TcpHandshake {
                : !domain_.settings().shm ? "FI_DAT_SHM=0"
                : !asked_memory_          ? "the peer is on another host"
                : !reply.memory           ? "the peer offers no shared memory"
-                                         : joint_.why.data();
+               : reply.memory_of_0_1() ? "the peer is version 0.1, whose memory has another layout"
+                                       : joint_.why.data();
     }
 
     void establish(const MpaFrame& reply) {

@@ -45,6 +45,9 @@ inline constexpr std::size_t kMpaEnhancedSize = 4; // IRD and ORD
 inline constexpr std::size_t kMpaMaxPrivateData = 512;
 inline constexpr std::size_t kMpaMaxFrameSize = kMpaHeaderSize + kMpaMaxPrivateData;
 
+// What version 0.1 sends behind a reply that offers memory, in bytes.
+inline constexpr std::size_t kUnframedOffer = 24;
+
 inline constexpr std::uint8_t kMpaRevision1 = 1; // RFC 5044
 inline constexpr std::uint8_t kMpaRevision2 = 2; // RFC 6581
 
@@ -89,8 +92,11 @@ struct MpaFrame {
     // which therefore proves nothing.
     bool from_dat = false;
     // Request: an offer of shared memory would be looked at. Reply: the private data ends
-    // with such an offer. False wherever from_dat is.
+    // with such an offer. False wherever from_dat is. Version 0.1, which has no wide_data, sent its
+    // offer behind the reply instead (kUnframedOffer).
     bool memory = false;
+    // The sender is version 0.1, and has shared memory of another layout.
+    bool memory_of_0_1() const { return memory && !wide_data; }
     // The sender understands remote CQ data of 8 bytes with a message. False wherever from_dat is.
     bool wide_data = false;
     std::optional<MpaEnhanced> enhanced; // revision 2 only

@@ -43,6 +43,8 @@ class Responder final : public TcpHandshake, private shm::Host {
                    : !domain_.settings().shm ? "FI_DAT_SHM=0"
                    : !request.memory ? "the peer asks for no shared memory: it is on another "
                                        "host, or has FI_DAT_SHM=0"
+                   : request.memory_of_0_1()
+                       ? "the peer is version 0.1, whose memory has another layout"
                    : !on_this_host(local, peer) ? "the peer is on another host"
                    : !leaves_room(private_data) ? "the private data leave no room for an offer of "
                                                   "shared memory"
