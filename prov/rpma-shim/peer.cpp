@@ -83,10 +83,11 @@ int rpma_peer_delete(struct rpma_peer** peer_ptr) {
     const std::shared_ptr<rpma_peer> peer = std::move((*peer_ptr)->of_program);
     *peer_ptr = nullptr;
     if (peer.use_count() > 1) {
-        return RPMA_FAIL(RPMA_E_PROVIDER,
-                         "rpma_peer_delete(): %ld regions, connections, endpoints or shared receive "
-                         "queues of the peer are there; its domain ends with the last of them",
-                         peer.use_count() - 1);
+        return RPMA_FAIL(
+            RPMA_E_PROVIDER,
+            "rpma_peer_delete(): %ld regions, connections, endpoints or shared receive "
+            "queues of the peer are there; its domain ends with the last of them",
+            peer.use_count() - 1);
     }
     const int rc = peer->domain.reset();
     return rc == 0 ? 0 : RPMA_FAILURE("rpma_peer_delete()", rc);

@@ -131,6 +131,17 @@ int next_request(rpma_ep& ep, dat::shim::Info& info, std::vector<std::byte>& dat
     }
 }
 
+// RP-1. 0 or RPMA_E_PROVIDER, logged.
+int resolve(rpma_peer& peer, const Address& address, int timeout_ms) {
+    fi_dat_ops_domain* ops = nullptr;
+    int rc = fi_open_ops(&peer.domain.get()->fid, FI_DAT_DOMAIN_OPS, 0,
+                         reinterpret_cast<void**>(&ops), nullptr);
+    rc = rc ? rc
+            : ops->resolve(peer.domain.get(), address.get(),
+                           std::uint64_t{1000} * static_cast<std::uint64_t>(timeout_ms));
+    return rc == 0 ? 0 : RPMA_FAILURE("rpma_conn_req_new(): a way to the address", rc);
+}
+
 int connect(rpma_conn_req& request, const rpma_conn_private_data* data) {
     rpma_conn& conn = *request.conn;
     const void* const bytes = data ? data->ptr : nullptr;
@@ -170,6 +181,9 @@ int rpma_conn_req_new(struct rpma_peer* peer, const char* addr, const char* port
         const dat::shim::Info info = peer->device.towards(*address);
         if (!info) {
             return RPMA_E_PROVIDER;
+        }
+        if (const int rc = resolve(*peer, *address, or_default(cfg).timeout_ms)) {
+            return rc;
         }
         auto request = std::make_unique<rpma_conn_req>();
         request->conn = std::make_unique<rpma_conn>(*peer);

@@ -8,9 +8,6 @@
 # where RPMA_EXAMPLES_DIR names a folder of them, the programs of librpma's own source.
 
 tests=(
-    "600 clauses_over_rxe clauses rxe"
-    "600 clauses_over_siw clauses siw"
-    "600 clauses_hold_with_the_genuine_library_over_rxe genuine_clauses"
     "900 calls_over_rxe__are_those_of_the_genuine_library calls"
     "300 programs_over_rxe programs $rxe d d"
     "300 programs_over_siw programs $siw d d"
@@ -21,6 +18,16 @@ tests=(
     "900 examples_over_rxe examples rxe:dd rxe:dg rxe:gd rxe:gg"
     "300 examples_over_siw examples siw:dd"
 )
+# The suites of the rules, each over each device: of one file of test/rpma, more or less.
+for part in 'calls @(request|connect|values|descriptor|context|defaults|log|advise|delete)' \
+    'ends @(event|end|flushed|receiver|private_data)' 'killed killed' 'file file' \
+    'queues @(wait|arming|channel|wc)' 'transfers @(atomic|flags|flush|nothing)'; do
+    read -r name suites <<<"$part"
+    for device in rxe siw; do
+        tests+=("300 clauses_of_${name}_over_$device clauses $device rpma_$suites")
+    done
+    tests+=("300 clauses_of_${name}_over_rxe__hold_with_the_genuine_library genuine_clauses rpma_$suites")
+done
 unset FI_PROVIDER FI_PROVIDER_PATH FI_LOG_LEVEL
 
 # The folder of the genuine library.
@@ -28,14 +35,13 @@ genuine() {
     /sbin/ldconfig -p | sed -n 's,.*librpma\.so\.0 .* => \(/.*\)/librpma\.so\.0$,\1,p' | head -n 1
 }
 
-clauses() { # rxe|siw [arguments]
+clauses() { # rxe|siw suites
     export DAT_TRANSPORT=$1 CRITERION_JOBS=2
-    shift
-    "$DAT_BUILDDIR/test/rpma/rpma_clauses" "$@"
+    "$DAT_BUILDDIR/test/rpma/rpma_clauses" --filter "$2/*"
 }
 
 # But for what it does otherwise than its manual says (RP-10), and a line for each refused call.
-genuine_clauses() {
+genuine_clauses() { # suites
     export DAT_TRANSPORT=rxe CRITERION_JOBS=2 LD_LIBRARY_PATH
     LD_LIBRARY_PATH=$(genuine)
     [ -n "$LD_LIBRARY_PATH" ] || die 'there is no genuine librpma (Debian: librpma0)'
