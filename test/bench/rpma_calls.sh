@@ -47,7 +47,7 @@ counted() { # way mode count program arguments...
 }
 
 for mode in messages writes; do for count in $short $long; do
-    counted fi $mode $count "$build/test/bench/fi_calls" dat "$address"
+    counted "fi" $mode $count "$build/test/bench/fi_calls" dat "$address"
     LD_LIBRARY_PATH=$build/.libs counted rpma $mode $count "$rpma" "$address"
     [ -z "$genuine" ] || LD_LIBRARY_PATH=$genuine counted genuine $mode $count "$rpma" "$address"
 done; done >"$work/counts"

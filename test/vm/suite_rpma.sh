@@ -16,8 +16,11 @@ tests=(
     "300 programs_over_rxe__serve_the_genuine_library programs $rxe d g"
     "300 connections_over_rxe__leave_nothing soak rxe"
     "300 connections_over_siw__leave_nothing soak siw"
-    "900 examples_over_rxe examples rxe:dd rxe:dg rxe:gd rxe:gg"
-    "300 examples_over_siw examples siw:dd"
+    "1200 examples_over_rxe examples rxe:dd"
+    "1200 examples_over_rxe__serve_the_genuine_library examples rxe:dg"
+    "1200 examples_over_rxe__are_served_by_the_genuine_library examples rxe:gd"
+    "1200 examples_of_the_genuine_library_over_rxe examples rxe:gg"
+    "1200 examples_over_siw examples siw:dd"
     "300 persistent_memory__is_written_back persistent_memory"
 )
 # The suites of the rules, each over each device: of one file of test/rpma, more or less.
