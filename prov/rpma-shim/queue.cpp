@@ -252,12 +252,12 @@ rpma_cq* wait_for(Completions& completions, int& rc) {
         for (rpma_cq* const queue : completions.queues) {
             withheld = (queue && queue->forget_withheld()) || withheld;
         }
-        rc = completions.settle();
-        if (rc == -FI_EAGAIN) {
+        const int told = completions.settle();
+        if (told == -FI_EAGAIN) {
             continue;
         }
-        if (rc) {
-            rc = RPMA_FAILURE("waiting for completions", rc);
+        if (told) {
+            rc = RPMA_FAILURE("waiting for completions", told);
             return nullptr;
         }
         if (woken && withheld) { // who was told by poll(2) is not to sleep here
