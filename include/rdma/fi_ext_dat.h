@@ -435,8 +435,10 @@ struct fi_dat_ops_ep {
      * and leaves by disconnect() of its own, reset() or fi_close(). Who left first has all its
      * completions at once, and FI_SHUTDOWN when the peer has left as well. That an operation of
      * this side has failed is told by its completion; FI_SHUTDOWN comes with disconnect(). With a
-     * peer that does not do so, and on an RDMA device, FI_SHUTDOWN comes to who left first at once.
-     * Takes a descriptor for each such connection. 0.
+     * peer that does not do so, and over iWARP on an RDMA device, FI_SHUTDOWN comes to who left
+     * first at once; by InfiniBand and RoCE at last when the connection manager gives up waiting
+     * for the peer's answer, which is some 100 s on Linux. Takes a descriptor for each such
+     * connection, where there is no RDMA device. 0.
      */
     int (*await_peer)(struct fid_ep* ep, int on);
 };
@@ -567,6 +569,13 @@ struct fi_dat_ops_domain {
      * it lives as long as the domain. -FI_ENODEV: it is a software domain.
      */
     int (*device)(struct fid_domain* domain, struct ibv_context** context);
+
+    /*
+     * Whether there is a way to `addr`, as of fi_connect(): an RDMA device resolves it and the
+     * route to it, which blocks for at most two times `timeout_us`. 0; -FI_ETIMEDOUT and the like:
+     * there is none. A software domain learns that when it connects: 0 at once. From any thread.
+     */
+    int (*resolve)(struct fid_domain* domain, const void* addr, uint64_t timeout_us);
 };
 
 /*

@@ -124,14 +124,14 @@ bool rpma_conn::withholds() const {
 
 // --- events ------------------------------------------------------------------
 
-// The descriptor is readable if there is an event. False: there is.
-bool rpma_conn::settle_events() {
+// The descriptor is readable if there is an event. As Completions::settle().
+int rpma_conn::settle_events() {
     events.lower();
-    const bool quiet = event_ops->tell(&eq.get()->fid, events.fd()) == 0;
-    if (!quiet) {
+    const int rc = event_ops->tell(&eq.get()->fid, events.fd());
+    if (rc) {
         events.raise();
     }
-    return quiet;
+    return rc;
 }
 
 // The end of a connection, or of the attempt to make it, as the README has it.
@@ -190,13 +190,17 @@ int rpma_conn::next_event(rpma_conn_event& event) {
     for (;;) {
         {
             const std::lock_guard lock(mutex_);
-            const int rc = read_event(event);
+            int rc = read_event(event);
             if (rc != RPMA_E_NO_EVENT) {
                 settle_events();
                 return rc;
             }
-            if (!settle_events()) {
+            rc = settle_events();
+            if (rc == -FI_EAGAIN) {
                 continue;
+            }
+            if (rc) {
+                return RPMA_FAILURE("rpma_conn_next_event()", rc);
             }
         }
         if (events.is_nonblocking()) {

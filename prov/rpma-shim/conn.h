@@ -72,7 +72,7 @@ struct rpma_conn {
     int open_queues(const rpma_conn_cfg& config);
     int read_event(rpma_conn_event& event);
     rpma_conn_event ended();
-    bool settle_events();
+    int settle_events();
 
     std::mutex mutex_;
     bool established_ = false;
@@ -80,6 +80,12 @@ struct rpma_conn {
 };
 
 struct rpma_conn_req {
+    rpma_conn_req() = default;
+    // One that has come and was not answered is rejected.
+    ~rpma_conn_req();
+    rpma_conn_req(const rpma_conn_req&) = delete;
+    rpma_conn_req& operator=(const rpma_conn_req&) = delete;
+
     std::unique_ptr<rpma_conn> conn;
     bool passive = false;
     fid_fabric* fabric = nullptr; // of a request that has come

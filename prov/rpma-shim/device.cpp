@@ -31,12 +31,12 @@ std::unique_ptr<Address> Address::resolve(const char* name, const char* port, bo
     hints.ai_socktype = SOCK_STREAM;
     hints.ai_flags = passive ? AI_PASSIVE : 0;
     addrinfo* found = nullptr;
+    auto address = std::make_unique<Address>();
     const int rc = kernel::uncancelled(getaddrinfo, name, port, &hints, &found);
     if (rc != 0) {
         why = gai_strerror(rc);
         return nullptr;
     }
-    auto address = std::make_unique<Address>();
     std::memcpy(&address->storage_, found->ai_addr, found->ai_addrlen);
     address->size_ = found->ai_addrlen;
     freeaddrinfo(found);

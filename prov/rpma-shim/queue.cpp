@@ -12,6 +12,7 @@
 #include <arpa/inet.h>
 #include <cerrno>
 #include <rdma/fi_errno.h>
+#include <utility>
 
 using namespace dat::rpma;
 
@@ -83,18 +84,17 @@ ibv_wc_status status_of(fi_dat_dto_status status) {
 
 } // namespace
 
-bool Completions::settle() const {
+int Completions::settle() const {
     channel.lower();
-    bool quiet = true;
+    int rc = 0;
     for (rpma_cq* const queue : queues) {
-        if (queue && queue->ops->tell(&queue->cq.get()->fid, channel.fd()) != 0) {
-            quiet = false;
-        }
+        const int told = queue ? queue->ops->tell(&queue->cq.get()->fid, channel.fd()) : 0;
+        rc = told ? told : rc;
     }
-    if (!quiet) {
+    if (rc) {
         channel.raise();
     }
-    return quiet;
+    return rc;
 }
 
 int rpma_cq::open(rpma_peer& peer, std::uint32_t size) {
@@ -154,11 +154,15 @@ int rpma_cq::fetch(ibv_wc* wc, int count) {
 
 int rpma_cq::take_ready(ibv_wc* wc, int count) {
     const std::lock_guard lock(mutex_);
-    const auto taken = std::min<std::ptrdiff_t>(count, std::ssize(ready_));
-    std::copy_n(ready_.begin(), taken, wc);
-    ready_.erase(ready_.begin(), ready_.begin() + taken);
+    int taken = 0;
+    if (found_) {
+        wc[taken++] = *std::exchange(found_, std::nullopt);
+    }
+    const auto more = std::min<std::ptrdiff_t>(count - taken, std::ssize(ready_));
+    std::copy_n(ready_.begin(), more, wc + taken);
+    ready_.erase(ready_.begin(), ready_.begin() + more);
     any_ready_ = !ready_.empty();
-    return static_cast<int>(taken);
+    return taken + static_cast<int>(more);
 }
 
 int rpma_cq::take(ibv_wc* wc, int count) {
@@ -171,7 +175,7 @@ int rpma_cq::take(ibv_wc* wc, int count) {
 int rpma_cq::settle_and_take(ibv_wc* wc, int count) {
     waited_.store(false, std::memory_order_relaxed);
     withheld_.store(false, std::memory_order_relaxed);
-    if (completions.settle()) {
+    if (completions.settle() == 0) {
         return 0;
     }
     waited_.store(true, std::memory_order_relaxed);
@@ -204,6 +208,7 @@ int rpma_cq::take_one(ibv_wc& wc) {
 }
 
 bool rpma_cq::is_filled() {
+    const std::lock_guard alone(finding_);
     if (any_ready_.load(std::memory_order_acquire)) {
         return true;
     }
@@ -212,18 +217,18 @@ bool rpma_cq::is_filled() {
         return false;
     }
     const std::lock_guard lock(mutex_);
-    ready_.push_back(wc);
+    found_ = wc;
     any_ready_ = true;
     return true;
 }
 
+// Nothing is withheld any more when it is called, so that it finds something once at most.
 void rpma_cq::release() {
     const std::lock_guard lock(mutex_);
     if (late_.empty()) {
         return;
     }
-    ready_.insert(ready_.end(), late_.begin(), late_.end());
-    late_.clear();
+    ready_.swap(late_);
     any_ready_ = true;
     waited_ = true;
     completions.channel.raise();
@@ -247,8 +252,13 @@ rpma_cq* wait_for(Completions& completions, int& rc) {
         for (rpma_cq* const queue : completions.queues) {
             withheld = (queue && queue->forget_withheld()) || withheld;
         }
-        if (!completions.settle()) {
+        const int told = completions.settle();
+        if (told == -FI_EAGAIN) {
             continue;
+        }
+        if (told) {
+            rc = RPMA_FAILURE("waiting for completions", told);
+            return nullptr;
         }
         if (woken && withheld) { // who was told by poll(2) is not to sleep here
             return completions.queues[0];

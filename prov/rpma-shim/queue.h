@@ -15,6 +15,7 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 namespace dat::rpma {
@@ -26,8 +27,9 @@ struct Completions {
     rpma_cq* queues[kQueues] = {};
     int open() { return channel.open(); }
     // Nothing has been found in any of them: the descriptor is readable from now on where
-    // something comes. False: something has come meanwhile.
-    bool settle() const;
+    // something comes. 0; or it is readable at once, with -FI_EAGAIN: something has come meanwhile,
+    // or another -FI_E*: nothing can tell of it.
+    int settle() const;
 };
 
 } // namespace dat::rpma
@@ -72,9 +74,11 @@ struct rpma_cq {
     std::atomic<bool> waited_{false};
     std::atomic<bool> withheld_{false};
     std::atomic<bool> any_ready_{false};
-    std::mutex mutex_;          // guards these
-    std::vector<ibv_wc> ready_; // fetched by who waited
-    std::vector<ibv_wc> late_;  // flushed since the peer has gone: until this side goes (RP-9)
+    std::mutex finding_;          // one thread looks for whether something is there
+    std::mutex mutex_;            // guards these
+    std::optional<ibv_wc> found_; // by who waited
+    std::vector<ibv_wc> ready_;   // what was withheld, since this side has gone
+    std::vector<ibv_wc> late_;    // flushed since the peer has gone: until this side goes (RP-9)
 };
 
 #endif

@@ -17,7 +17,7 @@ struct rpma_ep {
     explicit rpma_ep(rpma_peer& of) : kept(of.shared_from_this()), peer(of) {}
     // Before what it reports to.
     ~rpma_ep() { pep.reset(); }
-    bool settle();
+    int settle();
 
     const std::shared_ptr<rpma_peer> kept;
     rpma_peer& peer;
@@ -28,14 +28,14 @@ struct rpma_ep {
     std::mutex mutex;
 };
 
-// The descriptor is readable if there is a request. False: there is.
-bool rpma_ep::settle() {
+// The descriptor is readable if there is a request. As Completions::settle().
+int rpma_ep::settle() {
     events.lower();
-    const bool quiet = event_ops->tell(&eq.get()->fid, events.fd()) == 0;
-    if (!quiet) {
+    const int rc = event_ops->tell(&eq.get()->fid, events.fd());
+    if (rc) {
         events.raise();
     }
-    return quiet;
+    return rc;
 }
 
 namespace {
@@ -50,7 +50,8 @@ int reject(rpma_conn_req& request) {
     fi_dat_ops_fabric* ops = nullptr;
     const int rc = fi_open_ops(&request.fabric->fid, FI_DAT_FABRIC_OPS, 0,
                                reinterpret_cast<void**>(&ops), nullptr);
-    return rc ? rc : ops->reject(request.fabric, request.handle, nullptr, 0);
+    const fid_t handle = std::exchange(request.handle, nullptr);
+    return rc ? rc : ops->reject(request.fabric, handle, nullptr, 0);
 }
 
 // What a program gives to its peer: 0, or one of RPMA_E_*, logged.
@@ -91,8 +92,8 @@ int open_listener(rpma_ep& ep, const Address& address) {
     return 0;
 }
 
-// The next request, or RPMA_E_NO_EVENT.
-int read_request(rpma_ep& ep, dat::shim::Info& info, std::vector<std::byte>& data) {
+// The next request, which is rejected with `request` if it is not taken on; or RPMA_E_NO_EVENT.
+int read_request(rpma_ep& ep, dat::shim::Info& info, rpma_conn_req& request) {
     alignas(fi_eq_cm_entry) std::byte buffer[sizeof(fi_eq_cm_entry) + 512];
     std::uint32_t type = 0;
     const ssize_t got = fi_eq_read(ep.eq.get(), &type, buffer, sizeof buffer, 0);
@@ -102,21 +103,26 @@ int read_request(rpma_ep& ep, dat::shim::Info& info, std::vector<std::byte>& dat
     fi_eq_cm_entry entry;
     std::memcpy(&entry, buffer, sizeof entry);
     info.reset(entry.info);
-    data.assign(buffer + sizeof entry, buffer + got);
+    request.handle = info->handle;
+    request.conn->private_data.assign(buffer + sizeof entry, buffer + got);
     return 0;
 }
 
-int next_request(rpma_ep& ep, dat::shim::Info& info, std::vector<std::byte>& data) {
+int next_request(rpma_ep& ep, dat::shim::Info& info, rpma_conn_req& request) {
     for (;;) {
         {
             const std::lock_guard lock(ep.mutex);
-            const int rc = read_request(ep, info, data);
+            int rc = read_request(ep, info, request);
             if (rc != RPMA_E_NO_EVENT) {
                 ep.settle();
                 return rc;
             }
-            if (!ep.settle()) {
+            rc = ep.settle();
+            if (rc == -FI_EAGAIN) {
                 continue;
+            }
+            if (rc) {
+                return RPMA_FAILURE("rpma_ep_next_conn_req()", rc);
             }
         }
         if (ep.events.is_nonblocking()) {
@@ -129,6 +135,17 @@ int next_request(rpma_ep& ep, dat::shim::Info& info, std::vector<std::byte>& dat
                              ep.events.fd());
         }
     }
+}
+
+// RP-1. 0 or RPMA_E_PROVIDER, logged.
+int resolve(rpma_peer& peer, const Address& address, int timeout_ms) {
+    fi_dat_ops_domain* ops = nullptr;
+    int rc = fi_open_ops(&peer.domain.get()->fid, FI_DAT_DOMAIN_OPS, 0,
+                         reinterpret_cast<void**>(&ops), nullptr);
+    rc = rc ? rc
+            : ops->resolve(peer.domain.get(), address.get(),
+                           std::uint64_t{1000} * static_cast<std::uint64_t>(timeout_ms));
+    return rc == 0 ? 0 : RPMA_FAILURE("rpma_conn_req_new(): a way to the address", rc);
 }
 
 int connect(rpma_conn_req& request, const rpma_conn_private_data* data) {
@@ -148,6 +165,12 @@ int connect(rpma_conn_req& request, const rpma_conn_private_data* data) {
 }
 
 } // namespace
+
+rpma_conn_req::~rpma_conn_req() {
+    if (handle) {
+        reject(*this);
+    }
+}
 
 extern "C" {
 
@@ -170,6 +193,9 @@ int rpma_conn_req_new(struct rpma_peer* peer, const char* addr, const char* port
         const dat::shim::Info info = peer->device.towards(*address);
         if (!info) {
             return RPMA_E_PROVIDER;
+        }
+        if (const int rc = resolve(*peer, *address, or_default(cfg).timeout_ms)) {
+            return rc;
         }
         auto request = std::make_unique<rpma_conn_req>();
         request->conn = std::make_unique<rpma_conn>(*peer);
@@ -286,19 +312,14 @@ int rpma_ep_next_conn_req(struct rpma_ep* ep, const struct rpma_conn_cfg* cfg,
         return RPMA_REFUSE("rpma_ep_next_conn_req(): %s is NULL", ep ? "req_ptr" : "ep");
     }
     return guarded(__func__, [&] {
-        dat::shim::Info info;
-        std::vector<std::byte> data;
-        if (const int rc = next_request(*ep, info, data)) {
-            return rc;
-        }
         auto request = std::make_unique<rpma_conn_req>();
         request->passive = true;
         request->fabric = ep->peer.device.fabric();
-        request->handle = info->handle;
         request->conn = std::make_unique<rpma_conn>(ep->peer);
-        request->conn->private_data = std::move(data);
-        if (const int rc = request->conn->open(RPMA_HERE, *info, or_default(cfg))) {
-            reject(*request);
+        dat::shim::Info info;
+        int rc = next_request(*ep, info, *request);
+        rc = rc ? rc : request->conn->open(RPMA_HERE, *info, or_default(cfg));
+        if (rc) {
             return rc;
         }
         *req_ptr = request.release();

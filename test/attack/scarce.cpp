@@ -38,7 +38,7 @@ std::array<Range, 16> g_ranges;
 std::atomic<std::size_t> g_range_count{0};
 std::atomic<unsigned long long> g_modules_seen{0};
 
-constexpr std::array kOurs{"libdat-fi.so", "libdat.so", "libdat2.so"};
+constexpr std::array kOurs{"libdat-fi.so", "libdat.so", "libdat2.so", "librpma.so"};
 constexpr std::array kHelpers{"libstdc++.so", "libc.so", "libfabric.so", "ld-linux"};
 
 template <std::size_t N>

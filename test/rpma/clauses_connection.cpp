@@ -32,6 +32,23 @@ std::string some_bytes(std::size_t size) {
     return bytes;
 }
 
+// RP-6.
+void leave_one_after_the_other(const Conn& first, const Conn& second) {
+    EXPECT_OK(rpma_conn_disconnect(first));
+    expect_event(second, RPMA_CONN_CLOSED);
+    cr_assert(first.quiet(), "the initiator's CLOSED came before the peer disconnected");
+    EXPECT_OK(rpma_conn_disconnect(second));
+    expect_last_event(first, RPMA_CONN_CLOSED);
+    cr_assert(second.quiet());
+}
+
+// RP-8.
+void delete_one(Conn& gone, const Conn& left) {
+    EXPECT_OK(rpma_conn_delete(&gone.it));
+    cr_assert_null(gone.it);
+    expect_last_event(left, RPMA_CONN_CLOSED);
+}
+
 rpma_conn_private_data data_of(const Conn& conn) {
     rpma_conn_private_data data{};
     NEED(rpma_conn_get_private_data(conn, &data));
@@ -160,8 +177,7 @@ RPMA_TEST(rpma_event, nobody_listens__is_rejected) {
     Peer peer;
     Conn conn;
     ask(conn, peer, free_port());
-    expect_event(conn, RPMA_CONN_REJECTED);
-    cr_assert(conn.quiet());
+    expect_last_event(conn, RPMA_CONN_REJECTED);
 }
 
 // RP-4.
@@ -225,8 +241,7 @@ RPMA_TEST(rpma_end, disconnect_before_the_answer__is_lost_here_and_rejected_ther
     expect_event(a, RPMA_CONN_LOST);
     if (b.it) {
         cr_assert(readable(b.event_fd(), kSoon), "who accepted is told nothing");
-        expect_event(b, RPMA_CONN_REJECTED);
-        cr_assert(b.quiet());
+        expect_last_event(b, RPMA_CONN_REJECTED);
     }
     cr_assert(a.quiet());
 }
@@ -234,25 +249,13 @@ RPMA_TEST(rpma_end, disconnect_before_the_answer__is_lost_here_and_rejected_ther
 // RP-6, RP-7.
 RPMA_TEST(rpma_end, disconnect_by_the_client__closes_the_peer_first) {
     Pair pair;
-    EXPECT_OK(rpma_conn_disconnect(pair.a));
-    expect_event(pair.b, RPMA_CONN_CLOSED);
-    cr_assert(pair.a.quiet(), "the initiator's CLOSED came before the peer disconnected");
-    EXPECT_OK(rpma_conn_disconnect(pair.b));
-    expect_event(pair.a, RPMA_CONN_CLOSED);
-    cr_assert(pair.a.quiet());
-    cr_assert(pair.b.quiet());
+    leave_one_after_the_other(pair.a, pair.b);
 }
 
 // RP-6.
 RPMA_TEST(rpma_end, disconnect_by_the_server__closes_the_peer_first) {
     Pair pair;
-    EXPECT_OK(rpma_conn_disconnect(pair.b));
-    expect_event(pair.a, RPMA_CONN_CLOSED);
-    cr_assert(pair.b.quiet(), "the initiator's CLOSED came before the peer disconnected");
-    EXPECT_OK(rpma_conn_disconnect(pair.a));
-    expect_event(pair.b, RPMA_CONN_CLOSED);
-    cr_assert(pair.a.quiet());
-    cr_assert(pair.b.quiet());
+    leave_one_after_the_other(pair.b, pair.a);
 }
 
 // RP-6: the peer deletes its connection in place of a disconnect.
@@ -260,10 +263,7 @@ RPMA_TEST(rpma_end, disconnect_and_the_peer_deletes__closes_the_initiator) {
     Pair pair;
     EXPECT_OK(rpma_conn_disconnect(pair.a));
     expect_event(pair.b, RPMA_CONN_CLOSED);
-    EXPECT_OK(rpma_conn_delete(&pair.b.it));
-    cr_assert_null(pair.b.it);
-    expect_event(pair.a, RPMA_CONN_CLOSED);
-    cr_assert(pair.a.quiet());
+    delete_one(pair.b, pair.a);
 }
 
 // RP-6: both at once; each has one CLOSED.
@@ -271,10 +271,8 @@ RPMA_TEST(rpma_end, disconnect_by_both__closes_both_once) {
     Pair pair;
     EXPECT_OK(rpma_conn_disconnect(pair.a));
     EXPECT_OK(rpma_conn_disconnect(pair.b));
-    expect_event(pair.a, RPMA_CONN_CLOSED);
-    expect_event(pair.b, RPMA_CONN_CLOSED);
-    cr_assert(pair.a.quiet());
-    cr_assert(pair.b.quiet());
+    expect_last_event(pair.a, RPMA_CONN_CLOSED);
+    expect_last_event(pair.b, RPMA_CONN_CLOSED);
 }
 
 // RP-7.
@@ -307,17 +305,13 @@ RPMA_TEST(rpma_end, disconnect_after_rejected__is_no_error) {
 // RP-8.
 RPMA_TEST(rpma_end, deleted_without_disconnect__closes_the_peer) {
     Pair pair;
-    EXPECT_OK(rpma_conn_delete(&pair.a.it));
-    expect_event(pair.b, RPMA_CONN_CLOSED);
-    cr_assert(pair.b.quiet());
+    delete_one(pair.a, pair.b);
 }
 
 // RP-8: the same of the passive side.
 RPMA_TEST(rpma_end, deleted_by_the_server_without_disconnect__closes_the_client) {
     Pair pair;
-    EXPECT_OK(rpma_conn_delete(&pair.b.it));
-    expect_event(pair.a, RPMA_CONN_CLOSED);
-    cr_assert(pair.a.quiet());
+    delete_one(pair.b, pair.a);
 }
 
 // ---- RP-10: waiting for events ----------------------------------------------
@@ -445,10 +439,7 @@ RPMA_TEST(rpma_delete, of_a_connection__leaves_no_descriptor) {
         NEED(rpma_conn_cfg_set_compl_channel(config, round % 2 == 1));
         Conn a;
         Conn b;
-        ask(a, peer, listener.port, config);
-        answer(b, listener.request(config));
-        expect_event(a, RPMA_CONN_ESTABLISHED);
-        expect_event(b, RPMA_CONN_ESTABLISHED);
+        establish(a, b, peer, listener, config, config);
         EXPECT_OK(rpma_conn_disconnect(a));
         expect_event(b, RPMA_CONN_CLOSED);
         EXPECT_OK(rpma_conn_delete(&b.it));

@@ -82,13 +82,17 @@ struct Scene {
     Conn conn;
 
     void ask_other() { ask(conn, peer, other.does("listen")); }
-    void be_connected() {
-        ask_other();
-        other.does("take");
-        other.does("accept");
-        expect_event(conn, RPMA_CONN_ESTABLISHED);
-        cr_assert_eq(other.does("event"), "Connection established");
+    void be_accepted(const Other& by, Conn& here) const {
+        ask(here, peer, by.does("listen"));
+        by.does("take");
+        by.does("accept");
+        expect_event(here, RPMA_CONN_ESTABLISHED);
     }
+    void be_connected(const Other& with, Conn& here) const {
+        be_accepted(with, here);
+        cr_assert_eq(with.does("event"), "Connection established");
+    }
+    void be_connected() { be_connected(other, conn); }
     // The memory of the other process.
     rpma_mr_remote* there() const {
         const std::string descriptor = other.does("region");
@@ -110,8 +114,7 @@ struct Scene {
     }
     // One CLOSED and nothing behind it, also by a disconnect of one's own.
     void expect_closed_once() const {
-        expect_event(conn, RPMA_CONN_CLOSED);
-        cr_assert(conn.quiet());
+        expect_last_event(conn, RPMA_CONN_CLOSED);
         EXPECT_OK(rpma_conn_disconnect(conn));
         cr_assert(conn.quiet());
     }
@@ -124,8 +127,7 @@ RPMA_TEST(rpma_killed, before_it_took_the_request__is_rejected) {
     Scene scene;
     scene.ask_other();
     scene.other.kill_now();
-    expect_event(scene.conn, RPMA_CONN_REJECTED);
-    cr_assert(scene.conn.quiet());
+    expect_last_event(scene.conn, RPMA_CONN_REJECTED);
 }
 
 // RP-8, RP-4.
@@ -134,17 +136,13 @@ RPMA_TEST(rpma_killed, before_it_accepted__is_rejected) {
     scene.ask_other();
     scene.other.does("take");
     scene.other.kill_now();
-    expect_event(scene.conn, RPMA_CONN_REJECTED);
-    cr_assert(scene.conn.quiet());
+    expect_last_event(scene.conn, RPMA_CONN_REJECTED);
 }
 
 // RP-8: it accepted, and has not seen the connection.
 RPMA_TEST(rpma_killed, as_it_accepted__closes_once) {
     Scene scene;
-    scene.ask_other();
-    scene.other.does("take");
-    scene.other.does("accept");
-    expect_event(scene.conn, RPMA_CONN_ESTABLISHED);
+    scene.be_accepted(scene.other, scene.conn);
     scene.other.kill_now();
     scene.expect_closed_once();
 }
@@ -301,11 +299,7 @@ RPMA_TEST(rpma_killed, one_of_two_peers__leaves_the_other_connection) {
     Scene scene;
     scene.be_connected();
     Conn other;
-    ask(other, scene.peer, second.does("listen"));
-    second.does("take");
-    second.does("accept");
-    expect_event(other, RPMA_CONN_ESTABLISHED);
-    cr_assert_eq(second.does("event"), "Connection established");
+    scene.be_connected(second, other);
     second.does("receive");
     scene.other.kill_now();
     scene.expect_closed_once();

@@ -6,12 +6,17 @@
 // makes it lasting is msync(2) with MS_SYNC, in the process whose memory it is. So this program
 // has a function of that name, which libraries find before the C library's, and looks there at
 // what it has to be: called before the flush completes, for all pages written, with the bytes in
-// place. A file system whose pages are the memory itself (MAP_SYNC) is not at hand.
+// place. Where the pages of a file system are persistent memory themselves (MAP_SYNC), the caches
+// of the processor are written back instead, by libpmem's pmem_persist(), of which the same is
+// true; DAT_DAX_DIR names a folder of one.
 #include "suite.h"
+
+#include "config.h"
 
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <mutex>
 #include <sys/mman.h>
@@ -82,10 +87,39 @@ extern "C" __attribute__((visibility("default"))) int msync(void* address, std::
 
 namespace {
 
+// What pmem_persist() was asked for.
+struct Persisted {
+    std::mutex lock;
+    const char* begin = nullptr;
+    std::size_t size = 0;
+    char first = 0; // byte of it, as it was then
+    int calls = 0;
+};
+Persisted persisted;
+
+} // namespace
+
+// In sight of the libraries.
+extern "C" __attribute__((visibility("default"))) void pmem_persist(const void* address,
+                                                                    std::size_t length) {
+    {
+        const std::lock_guard<std::mutex> guard(persisted.lock);
+        persisted.begin = static_cast<const char*>(address);
+        persisted.size = length;
+        persisted.first = *persisted.begin;
+        ++persisted.calls;
+    }
+    static const auto real =
+        reinterpret_cast<void (*)(const void*, std::size_t)>(dlsym(RTLD_NEXT, "pmem_persist"));
+    real(address, length);
+}
+
+namespace {
+
 // A file of a file system with pages, unlinked at once, and a mapping of it.
 struct Mapping {
-    explicit Mapping(int kind) {
-        const char* const folder = std::getenv("TMPDIR");
+    explicit Mapping(int kind, const char* variable = "TMPDIR") {
+        const char* const folder = std::getenv(variable);
         std::string name = std::string(folder && *folder ? folder : "/tmp") + "/rpma.XXXXXX";
         file = mkstemp(name.data());
         need(file >= 0 && ftruncate(file, kSize) == 0, "a file of " + name);
@@ -243,4 +277,32 @@ RPMA_TEST(rpma_file, data_flush_and_atomic_write__are_in_order) {
     expect_wc(pair.a.cq(), IBV_WC_RDMA_READ, 3);
     cr_assert(was_synced(0, '\0'));
     cr_assert_eq(std::memcmp(mapping.bytes, word, 8), 0);
+}
+
+// RP-19: of persistent memory itself the processor's caches are written back, and nothing is
+// synced.
+RPMA_TEST(rpma_file, on_dax__is_written_back_before_the_completion) {
+    Mapping mapping(MAP_SHARED_VALIDATE | MAP_SYNC, "DAT_DAX_DIR");
+    Pair pair;
+    Region region(pair.peer, mapping.bytes, kSize, kPersistent);
+    int flush_type = 0;
+    EXPECT_OK(rpma_mr_remote_get_flush_type(region.remote, &flush_type));
+    cr_assert(flush_type & RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT);
+    apply_direct_write(pair.a);
+    start_to_look(mapping.bytes);
+    write(pair, region, kPage + 10, 300, 'p');
+    flush(pair, region, kPage + 10, 300, RPMA_FLUSH_TYPE_VISIBILITY, 1);
+    expect_wc(pair.a.cq(), IBV_WC_RDMA_READ, 1);
+    flush(pair, region, kPage + 10, 300, RPMA_FLUSH_TYPE_PERSISTENT, 2);
+    expect_wc(pair.a.cq(), IBV_WC_RDMA_READ, 2);
+#ifdef HAVE_LIBPMEM
+    const std::lock_guard<std::mutex> guard(persisted.lock);
+    cr_assert_eq(persisted.calls, 1, "once, and not for visibility");
+    cr_assert_eq(persisted.begin, mapping.bytes + kPage + 10);
+    cr_assert_eq(persisted.size, 300);
+    cr_assert_eq(persisted.first, 'p', "before it was written");
+    cr_assert_eq(calls_seen(), 0, "a sync of what needs none");
+#else
+    cr_assert(was_synced(1, 'p'), "the kernel was to write the caches back");
+#endif
 }

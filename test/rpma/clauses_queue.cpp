@@ -165,6 +165,18 @@ RPMA_TEST(rpma_arming, many_completions_by_epoll__none_is_lost) {
     close(epoll);
 }
 
+// RP-14: what comes in the moment in which a wait is about to sleep is there when it returns.
+RPMA_TEST(rpma_arming, completions_that_race_with_the_wait__are_there) {
+    constexpr int kRounds = 2000;
+    Pair pair;
+    for (int i = 0; i < kRounds; ++i) {
+        EXPECT_OK(rpma_write(pair.a, pair.theirs.remote, 0, pair.mine.mr, 0, 4096,
+                             RPMA_F_COMPLETION_ALWAYS, nullptr));
+        EXPECT_OK(rpma_cq_wait(pair.a.cq()));
+        expect_wc(pair.a.cq(), IBV_WC_RDMA_WRITE, 0);
+    }
+}
+
 // RP-14: what came before anybody asked for the descriptor can be seen by it.
 RPMA_TEST(rpma_arming, of_a_new_queue__is_there) {
     Pair pair;

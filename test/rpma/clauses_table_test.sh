@@ -30,8 +30,12 @@ while IFS=$'\t' read -r rule wanted what; do
         fi
         ;;
     deviate) deviates=$((deviates + 1)) ;;
+    rxe | siw | devices)
+        grep -q "\"$rule: " test/rpma/applicable.cpp ||
+            { echo "FAIL: $rule is different over $wanted, and no test is left out for it"; failed=1; }
+        ;;
     *)
-        echo "FAIL: $table: $rule is '$wanted', neither prove nor deviate"
+        echo "FAIL: $table: $rule is '$wanted', none of prove, deviate and a device"
         failed=1
         ;;
     esac
@@ -43,4 +47,9 @@ echo "rpma: $proved proved, $deviates deviated from"
 while read -r rule; do
     grep -q "^$rule	" $table || { echo "FAIL: there is no rule $rule"; failed=1; }
 done < <(grep -hE '^//' test/rpma/clauses_*.cpp | grep -oE '\bRP-[0-9]+\b' | sort -u)
+while read -r rule; do
+    grep -qE "^$rule	(rxe|siw|devices)	" $table ||
+        { echo "FAIL: tests of $rule are left out over a device, and $table does not say so"; failed=1; }
+done < <(sed '/kOfGenuine/,$d' test/rpma/applicable.cpp | grep -oE '"RP-[0-9]+: ' |
+    grep -oE 'RP-[0-9]+' | sort -u)
 exit $failed

@@ -57,10 +57,10 @@ table() {
     cat <<'END'
 01;01-connection;;;Received a message: Hello server!;Received a message: Hello client!
 02;02-read-to-volatile;;;Connection closed;Read a message: Hello client!
-03;03-read-to-persistent;;;New value: Hello world!;Translation: .Hola Mundo!
-03-file;03-read-to-persistent;FILE;FILE;New value: Hello world!;Translation: .Hola Mundo!
-04;04-write-to-persistent;;;New value: Hello world!;Translation: .Hola Mundo!
-04-file;04-write-to-persistent;FILE;FILE;New value: Hello world!;Translation: .Hola Mundo!
+03;03-read-to-persistent;;;New value: Hello world!;Translation: .*Hola Mundo!
+03-file;03-read-to-persistent;FILE;FILE;New value: Hello world!;Translation: .*Hola Mundo!
+04;04-write-to-persistent;;;New value: Hello world!;Translation: .*Hola Mundo!
+04-file;04-write-to-persistent;FILE;FILE;New value: Hello world!;Translation: .*Hola Mundo!
 05;05-flush-to-persistent;;;New value: Hello world!;VISIBILITY is used instead
 05-file;05-flush-to-persistent;FILE;FILE;New value: Hello world!;VISIBILITY is used instead
 05-file-direct;05-flush-to-persistent;FILE on;FILE;New value: Hello world!;RPMA_FLUSH_TYPE_PERSISTENT is supported
@@ -69,9 +69,9 @@ table() {
 07;07-atomic-write;;1st_word 2nd_word 3rd_word;3rd_word;used value
 08;08-messages-ping-pong;;7 3;Value sent: 9;Value received: 9
 08srq;08srq-simple-messages-ping-pong-with-srq;;7 3;Value sent: 10;Value received: 10
-09;09-flush-to-persistent-GPSPM;;;New value: Hello world!;Translation: .Hola Mundo!
+09;09-flush-to-persistent-GPSPM;;;New value: Hello world!;Translation: .*Hola Mundo!
 09-file;09-flush-to-persistent-GPSPM;FILE;FILE;New value: Hello world!;translating
-09scch;09scch-flush-to-persistent-GPSPM;;;New value: Hello world!;Translation: .Hola Mundo!
+09scch;09scch-flush-to-persistent-GPSPM;;;New value: Hello world!;Translation: .*Hola Mundo!
 10;10-send-with-imm;;1234 1st_word;with immediate data '1234';Sending value '1st_word'
 11;11-write-with-imm;;1234;written together with immediate data '1234';with immediate data '1234'
 12;12-receive-completion-queue;;7 3;Value sent: 9;Value received: 9

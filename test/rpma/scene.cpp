@@ -232,6 +232,19 @@ void expect_event(const Conn& conn, rpma_conn_event wanted) {
                               ", not " + rpma_utils_conn_event_2str(wanted));
 }
 
+void expect_last_event(const Conn& conn, rpma_conn_event wanted) {
+    expect_event(conn, wanted);
+    need(conn.quiet(), "another event came behind the last one");
+}
+
+void establish(Conn& a, Conn& b, const Peer& peer, const Listener& listener,
+               const rpma_conn_cfg* of_a, const rpma_conn_cfg* of_b) {
+    ask(a, peer, listener.port, of_a);
+    answer(b, listener.request(of_b));
+    expect_event(a, RPMA_CONN_ESTABLISHED);
+    expect_event(b, RPMA_CONN_ESTABLISHED);
+}
+
 ibv_wc next_of(rpma_cq* cq) {
     ibv_wc wc;
     std::memset(&wc, 0xAB, sizeof(wc));
@@ -254,10 +267,7 @@ bool is_empty(rpma_cq* cq) {
 
 Pair::Pair(const rpma_conn_cfg* of_a, const rpma_conn_cfg* of_b, std::size_t size)
     : mine(peer, size), theirs(peer, size) {
-    ask(a, peer, listener.port, of_a);
-    answer(b, listener.request(of_b));
-    expect_event(a, RPMA_CONN_ESTABLISHED);
-    expect_event(b, RPMA_CONN_ESTABLISHED);
+    establish(a, b, peer, listener, of_a, of_b);
 }
 
 // Connections go before the memory and the peer; the order of members does that.

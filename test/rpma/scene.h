@@ -130,6 +130,11 @@ void ask(Conn& conn, const Peer& peer, const std::string& port,
 // Accepts.
 void answer(Conn& conn, rpma_conn_req* request, std::string_view data = {});
 void expect_event(const Conn& conn, rpma_conn_event wanted);
+// And no other behind it.
+void expect_last_event(const Conn& conn, rpma_conn_event wanted);
+// `a` asks, `b` answers, and both are connected.
+void establish(Conn& a, Conn& b, const Peer& peer, const Listener& listener,
+               const rpma_conn_cfg* of_a = nullptr, const rpma_conn_cfg* of_b = nullptr);
 
 // Waits for the next completion of a queue whose channel is its own, as programs are told to:
 // until there is none, then by its descriptor.

@@ -168,6 +168,9 @@ Side::Side(const Transport& transport, const SideOptions& options)
         !transport.device) // it requires none, but does as it is told
         info->domain_attr->mr_mode = options.mr_mode & (FI_MR_VIRT_ADDR | FI_MR_PROV_KEY);
     DAT_MUST(fi_fabric(info_->fabric_attr, fabric_.out(), nullptr));
+    if (options.before_domain) {
+        options.before_domain(fabric_.get());
+    }
     DAT_MUST(fi_domain(fabric_.get(), info_.get(), domain_.out(), nullptr));
 
     fi_eq_attr eq_attr{};

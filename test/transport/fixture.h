@@ -185,6 +185,8 @@ struct SideOptions {
     bool selective = false;                // bind the CQ with FI_SELECTIVE_COMPLETION
     std::optional<fi_threading> threading; // default: what the provider prefers
     std::uint64_t rx_mode = 0;             // set in rx_attr->mode of every endpoint
+    // Gets the fabric before its domain is opened.
+    std::function<void(fid_fabric*)> before_domain;
     // Gets every endpoint before it is enabled, to bind more to it.
     std::function<void(fid_ep*)> before_enable;
 };

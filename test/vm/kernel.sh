@@ -18,7 +18,7 @@ cache=${DAT_VM_CACHE:-${XDG_CACHE_HOME:-${HOME:-/var/tmp}/.cache}/dat-vm}
 # Modules that the guest loads, each after what it needs. crc32_generic is what rxe
 # asks the kernel for by name, so that no dependency says it.
 wanted='crc32_generic crc32c_generic virtio_pci 9pnet_virtio 9p overlay veth virtio_net
-    ib_uverbs rdma_ucm rdma_rxe siw sch_netem'
+    ib_uverbs rdma_ucm rdma_rxe siw sch_netem nd_e820 nd_pmem ext4'
 
 die() {
     echo "kernel.sh: $*" >&2

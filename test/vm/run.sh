@@ -14,7 +14,8 @@
 #
 # A second guest is started where a suite has a line `# Needs a second guest.`; the two are
 # joined by a wire, and the second does what the first asks (far.sh). The first has 2 GiB of
-# memory, or 4 where a suite has a line `# Needs 4 GiB of memory.`
+# memory, or 4 where a suite has a line `# Needs 4 GiB of memory.`; with `# Needs persistent memory.`
+# 64 MiB of it are /dev/pmem0.
 #
 # DAT_BUILDDIR   a build folder with `make check TESTS=` done; else one is made, and removed
 # DAT_EARLIER    another build folder, which suite_speed.sh compares with
@@ -51,11 +52,13 @@ if [ ${#suites[@]} -eq 0 ]; then
 fi
 two=no
 memory=2G
+boot_more=
 for suite in "${suites[@]}"; do
     file=$here/suite_${suite%%/*}.sh
     [ -f "$file" ] || { echo "there is no suite $suite" >&2; exit 2; }
     ! grep -qx '# Needs a second guest\.' "$file" || two=yes
     ! grep -qx '# Needs 4 GiB of memory\.' "$file" || memory=4G
+    ! grep -qx '# Needs persistent memory\.' "$file" || boot_more=' memmap=64M!512M'
 done
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/dat-vm.XXXXXX") || exit 2
@@ -122,7 +125,7 @@ boot_guest() { # console job log memory own-end-of-the-wire other-end
             qemu-system-x86_64 -accel "$accel" -cpu max,-arch-capabilities -smp 2 -m "$4" \
             -no-reboot -display none -monitor none -serial "file:$1" "${net[@]}" \
             -kernel "$boot/vmlinuz" -initrd "$boot/initramfs" \
-            -append 'console=ttyS0 panic=-1 quiet tsc=reliable no_timer_check' \
+            -append 'console=ttyS0 panic=-1 quiet tsc=reliable no_timer_check'"$boot_more" \
             -virtfs local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap \
             -virtfs "local,path=$work/$2,mount_tag=job,security_model=none"
     ) >"$work/$3" 2>&1 </dev/null &

@@ -1,6 +1,7 @@
 # shellcheck shell=bash disable=SC2034,SC2086,SC2154
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # Only if it is named.
+# Needs persistent memory.
 #
 # librpma over each device: the rules of its behaviour, on this library and, over rxe, on the
 # genuine one (test/rpma); each call beside the genuine library in all pairings; programs as
@@ -8,9 +9,6 @@
 # where RPMA_EXAMPLES_DIR names a folder of them, the programs of librpma's own source.
 
 tests=(
-    "600 clauses_over_rxe clauses rxe"
-    "600 clauses_over_siw clauses siw"
-    "600 clauses_hold_with_the_genuine_library_over_rxe genuine_clauses"
     "900 calls_over_rxe__are_those_of_the_genuine_library calls"
     "300 programs_over_rxe programs $rxe d d"
     "300 programs_over_siw programs $siw d d"
@@ -18,9 +16,23 @@ tests=(
     "300 programs_over_rxe__serve_the_genuine_library programs $rxe d g"
     "300 connections_over_rxe__leave_nothing soak rxe"
     "300 connections_over_siw__leave_nothing soak siw"
-    "900 examples_over_rxe examples rxe:dd rxe:dg rxe:gd rxe:gg"
-    "300 examples_over_siw examples siw:dd"
+    "1200 examples_over_rxe examples rxe:dd"
+    "1200 examples_over_rxe__serve_the_genuine_library examples rxe:dg"
+    "1200 examples_over_rxe__are_served_by_the_genuine_library examples rxe:gd"
+    "1200 examples_of_the_genuine_library_over_rxe examples rxe:gg"
+    "1200 examples_over_siw examples siw:dd"
+    "300 persistent_memory__is_written_back persistent_memory"
 )
+# The suites of the rules, each over each device: of one file of test/rpma, more or less.
+for part in 'calls @(request|connect|values|descriptor|context|defaults|log|advise|delete)' \
+    'ends @(event|end|flushed|receiver|private_data)' 'killed killed' 'file file' \
+    'queues @(wait|arming|channel|wc)' 'transfers @(atomic|flags|flush|nothing)'; do
+    read -r name suites <<<"$part"
+    for device in rxe siw; do
+        tests+=("600 clauses_of_${name}_over_$device clauses $device rpma_$suites")
+    done
+    tests+=("600 clauses_of_${name}_over_rxe__hold_with_the_genuine_library genuine_clauses rpma_$suites")
+done
 unset FI_PROVIDER FI_PROVIDER_PATH FI_LOG_LEVEL
 
 # The folder of the genuine library.
@@ -28,19 +40,15 @@ genuine() {
     /sbin/ldconfig -p | sed -n 's,.*librpma\.so\.0 .* => \(/.*\)/librpma\.so\.0$,\1,p' | head -n 1
 }
 
-clauses() { # rxe|siw [arguments]
-    export DAT_TRANSPORT=$1 CRITERION_JOBS=2
-    shift
-    "$DAT_BUILDDIR/test/rpma/rpma_clauses" "$@"
+clauses() { # rxe|siw suites
+    DAT_TRANSPORT=$1 CRITERION_JOBS=2 "$DAT_BUILDDIR/test/rpma/rpma_clauses" --filter "$2/*"
 }
 
-# But for what it does otherwise than its manual says (RP-10), and a line for each refused call.
-genuine_clauses() {
-    export DAT_TRANSPORT=rxe CRITERION_JOBS=2 LD_LIBRARY_PATH
+genuine_clauses() { # suites
+    export DAT_RPMA_GENUINE=1 LD_LIBRARY_PATH
     LD_LIBRARY_PATH=$(genuine)
     [ -n "$LD_LIBRARY_PATH" ] || die 'there is no genuine librpma (Debian: librpma0)'
-    "$DAT_BUILDDIR/test/rpma/.libs/rpma_clauses" \
-        --filter '!(rpma_wait/next_@(event|request)_without_one__says_so|rpma_log/of_each_*)'
+    DAT_TRANSPORT=rxe CRITERION_JOBS=2 "$DAT_BUILDDIR/test/rpma/.libs/rpma_clauses" --filter "$1/*"
 }
 
 calls() {
@@ -65,4 +73,12 @@ soak() { # rxe|siw
 examples() { # link...
     [ -n "${RPMA_EXAMPLES_DIR:-}" ] || { echo 'RPMA_EXAMPLES_DIR names no folder of them'; exit 77; }
     bash "$DAT_SRCDIR/test/rpma/examples.sh" "$RPMA_EXAMPLES_DIR" "$@"
+}
+
+# Files whose pages are the memory itself, written by peers without a device.
+persistent_memory() {
+    [ -e /dev/pmem0 ] || { echo 'the guest has no persistent memory'; exit 77; }
+    mkfs.ext4 -q -b 4096 /dev/pmem0 && mkdir -p /mnt/pmem && mount -o dax /dev/pmem0 /mnt/pmem || exit 1
+    DAT_DAX_DIR=/mnt/pmem TMPDIR=/mnt/pmem CRITERION_JOBS=2 \
+        "$DAT_BUILDDIR/test/rpma/rpma_clauses" --filter 'rpma_file*/*'
 }

@@ -14,6 +14,7 @@ tests=(
     "600 times_waiting_over_rxe measure verbs_times.sh $DAT_BUILDDIR $rxe waiting"
     "600 times_polling_over_siw measure verbs_times.sh $DAT_BUILDDIR $siw polling"
     "600 times_waiting_over_siw measure verbs_times.sh $DAT_BUILDDIR $siw waiting"
+    "1800 rpma_over_rxe rpma"
     "2400 udapl_over_rxe measure dapl_times.sh $DAT_BUILDDIR rxe0 r0 $rxe 7 ${DAT_EARLIER:-}"
     "600 dtestcm_over_rxe only dtestcm dapl_times.sh $DAT_BUILDDIR rxe0 r0 $rxe 7 ${DAT_EARLIER:-}"
 )
@@ -28,4 +29,11 @@ measure() { # script arguments...
     local script=$1
     shift
     bash "$DAT_SRCDIR/test/bench/$script" "$@"
+}
+
+rpma() {
+    local genuine
+    genuine=$(/sbin/ldconfig -p | sed -n 's,.*librpma\.so\.0 .* => \(/.*\)/librpma\.so\.0$,\1,p' | head -n 1)
+    [ -n "$genuine" ] || { echo 'there is no genuine librpma (Debian: librpma0)'; exit 77; }
+    measure rpma_calls.sh "$DAT_BUILDDIR" $rxe "$genuine"
 }

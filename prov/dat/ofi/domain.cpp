@@ -8,6 +8,7 @@
 #include "base/attempt.h"
 #include "base/log.h"
 #include "ofi/atomic.h"
+#include "ofi/cm.h"
 #include "ofi/cntr.h"
 #include "ofi/cq.h"
 #include "ofi/ep.h"
@@ -23,6 +24,7 @@
 #include "soft/shm/viewers.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
@@ -130,6 +132,22 @@ int device(fid_domain* f, ibv_context** context) {
     return device ? 0 : -FI_ENODEV;
 }
 
+int resolve(fid_domain* f, const void* address, std::uint64_t timeout_us) {
+    const iwarp::SocketAddress peer = read_address(address);
+    if (!peer.valid()) {
+        DAT_WARN(domain, "resolve(): the address is none of IPv4 or IPv6");
+        return -FI_EINVAL;
+    }
+    const verbs::Domain* const device = domain_of(f).device();
+    const std::chrono::microseconds limit(std::min<std::uint64_t>(timeout_us, INT64_MAX));
+    const int rc = device ? device->resolve(peer, limit) : 0;
+    if (rc) {
+        DAT_WARN(domain, "resolve(): the RDMA device %s finds no way to %s: %s",
+                 device->device().name.c_str(), peer.text().c_str(), std::strerror(-rc));
+    }
+    return fi_result(rc);
+}
+
 fi_dat_ops_domain g_dat_ops = {
     .size = sizeof(fi_dat_ops_domain),
     .window = OfOurs<open_window>::call,
@@ -138,6 +156,7 @@ fi_dat_ops_domain g_dat_ops = {
     .query_limits = OfOurs<query_limits>::call,
     .set_flush = OfOurs<set_flush>::call,
     .device = OfOurs<device>::call,
+    .resolve = OfOurs<resolve>::call,
 };
 
 int open_ops(fid_t, const char* name, std::uint64_t flags, void** table, void*) {

@@ -60,20 +60,24 @@ class EventQueue::Usher {
         pthread_setname_np(pthread_self(), "dat-usher");
         std::vector<pollfd> fds;
         while (!ending_.load(std::memory_order_acquire)) {
-            fds.assign({{bell_.fd(), POLLIN, 0}});
-            if (!base::attempt([&] { queue_.add_doors(fds); })) {
+            if (!base::attempt([&] { look_after(fds); })) {
                 constexpr int kLater = 100; // ms
-                poll(fds.data(), 1, kLater);
-                continue;
+                pollfd bell{bell_.fd(), POLLIN, 0};
+                poll(&bell, 1, kLater);
             }
-            // Bounded: what ends it may be closed by the program.
-            constexpr int kLong = 5000; // ms
-            if (poll(fds.data(), static_cast<nfds_t>(fds.size()), kLong) > 0) {
-                if (fds.front().revents != 0) {
-                    bell_.clear();
-                }
-                queue_.progress();
+        }
+    }
+
+    void look_after(std::vector<pollfd>& fds) {
+        fds.assign({{bell_.fd(), POLLIN, 0}});
+        queue_.add_doors(fds);
+        // Bounded: what ends it may be closed by the program.
+        constexpr int kLong = 5000; // ms
+        if (poll(fds.data(), static_cast<nfds_t>(fds.size()), kLong) > 0) {
+            if (fds.front().revents != 0) {
+                bell_.clear();
             }
+            queue_.progress();
         }
     }
 

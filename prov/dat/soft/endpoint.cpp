@@ -7,12 +7,10 @@
 #include "base/attempt.h"
 #include "base/log.h"
 #include "soft/domain.h"
-#include "soft/kernel.h"
 #include "soft/shared_receives.h"
 
 #include <algorithm>
 #include <cstring>
-#include <fcntl.h>
 #include <type_traits>
 #include <utility>
 
@@ -612,20 +610,12 @@ void Endpoint::let_go(Parting parting) {
     too_many_ = 0;
 }
 
-// The descriptor is a second one of the stream: as long as it is open, and nothing was said, the
-// peer does not see the end.
 void Endpoint::part(core::Reason reason, Parting parting) {
     const bool left = reason == core::Reason::local;
     const bool keeps = awaits_peer_ && link_ && (left || reason == core::Reason::peer_closed);
-    const int fd = keeps && link_->stream() >= 0 ? fcntl(link_->stream(), F_DUPFD_CLOEXEC, 0) : -1;
-    std::unique_ptr<HalfClosed> half_closed;
-    if (fd >= 0 && !base::attempt([&] {
-            half_closed = std::make_unique<HalfClosed>(domain_, *this, fd, left);
-        })) {
-        kernel::close(fd);
-    }
+    std::unique_ptr<HalfClosed> half_closed = keeps ? link_->half_close(left) : nullptr;
     let_go(half_closed && !left ? Parting::abandon : parting);
-    if (half_closed && half_closed->begin() == 0) {
+    if (half_closed && half_closed->begin()) {
         half_closed_ = std::move(half_closed);
     } else if (keeps && left) {
         peer_left_at_once_ = true;

@@ -1,42 +1,39 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// What an endpoint keeps of a connection that is over for one side alone: a descriptor of the
-// stream that it had. While that is open the other side, which keeps one too, knows that this one
-// has not left yet. Under the domain's gate. May include: soft, system headers.
+// What an endpoint keeps of a connection that is over for one side alone. As long as that is there
+// the other side, which keeps one too, knows that this one has not left yet. Under the domain's
+// gate. May include: soft.
 #ifndef DAT_SOFT_HALF_CLOSED_H
 #define DAT_SOFT_HALF_CLOSED_H
 
-#include "soft/reactor.h"
+#include <memory>
 
 namespace dat::soft {
 
 class Domain;
 class Endpoint;
 
-class HalfClosed final : private Pollable {
+class HalfClosed {
   public:
-    // Takes the descriptor. `watching`: this side has left, and the endpoint is to know when the
-    // peer has; else the peer is to know when this ends.
-    HalfClosed(Domain& domain, Endpoint& endpoint, int fd, bool watching);
-    ~HalfClosed();
+    // `watching`: this side has left, and the endpoint is to know when the peer has; else the peer
+    // is to know when this ends.
+    explicit HalfClosed(bool watching) : watching_(watching) {}
+    virtual ~HalfClosed() = default;
     HalfClosed(const HalfClosed&) = delete;
     HalfClosed& operator=(const HalfClosed&) = delete;
 
     bool watching() const { return watching_; }
-    // 0, or -errno: it cannot be watched.
-    int begin();
+    // The link has parted. From here on Endpoint::peer_left() is called, which destroys this.
+    // False: there is nothing to watch.
+    virtual bool begin() = 0;
 
   private:
-    void ready(std::uint32_t events) override;
-    void lost() override;
-    void unwatch();
-
-    Domain& domain_;
-    Endpoint& endpoint_;
-    const int fd_;
     const bool watching_;
-    bool watched_ = false;
 };
+
+// By a second descriptor of the link's stream: as long as it is open, and nothing was said, the
+// peer does not see the end. nullptr: there is no descriptor or memory left.
+std::unique_ptr<HalfClosed> keep_stream(Domain& domain, Endpoint& endpoint, int fd, bool watching);
 
 } // namespace dat::soft
 

@@ -10,6 +10,7 @@
 
 #include "base/list.h"
 #include "core/completion.h"
+#include "soft/half_closed.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -90,8 +91,9 @@ class Link : public core::CompletionQueue::Source,
     // itself, also what is owed. Requests may succeed meanwhile. No call to the endpoint
     // afterwards; the endpoint retires the link.
     virtual void part(Parting how) = 0;
-    // A descriptor whose end the peer sees, where its own has one; -1: none.
-    virtual int stream() const { return -1; }
+    // Before part(): what tells this side when the peer has left, or by `left` being false, the
+    // peer when this side has (Endpoint::await_peer()). nullptr: nothing does.
+    virtual std::unique_ptr<HalfClosed> half_close(bool /*left*/) { return nullptr; }
 
   private:
     friend class Domain;

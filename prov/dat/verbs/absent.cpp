@@ -31,6 +31,7 @@ DeviceEvents::~DeviceEvents() = default;
 void DeviceEvents::ready(std::uint32_t) {}
 Domain::~Domain() = default;
 int Domain::open(const SocketAddress&, bool) { return -ENODEV; }
+int Domain::resolve(const SocketAddress&, std::chrono::microseconds) const { return -ENODEV; }
 void Domain::progress_connections() {}
 void Domain::ready(std::uint32_t) {}
 ibv_mr* Domain::register_memory(const void*, void*, std::size_t, const Access&) { return nullptr; }

@@ -6,10 +6,12 @@
 #include "base/log.h"
 #include "soft/domain.h"
 #include "soft/kernel.h"
+#include "verbs/channel.h"
 #include "verbs/link.h"
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstring>
 #include <fcntl.h>
 #include <rdma/rdma_cma.h>
@@ -101,6 +103,25 @@ int Domain::open(const SocketAddress& address, bool raw_data) {
 }
 
 bool Domain::has(const rdma_cm_id* id) const { return id->verbs == anchor_->verbs; }
+
+int Domain::resolve(const SocketAddress& peer, std::chrono::microseconds limit) const {
+    using std::chrono::milliseconds;
+    const auto ms = static_cast<int>(std::clamp<std::int64_t>(
+        std::chrono::duration_cast<milliseconds>(limit).count(), 1, INT_MAX));
+    rdma_cm_id* id = nullptr; // without a channel each call waits
+    if (kernel::uncancelled(rdma_create_id, nullptr, &id, nullptr, RDMA_PS_TCP) != 0) {
+        return -errno;
+    }
+    SocketAddress source = address_of(rdma_get_local_addr(anchor_));
+    source.set_port(0);
+    const bool found =
+        kernel::uncancelled(rdma_resolve_addr, id, const_cast<sockaddr*>(source.get()),
+                            const_cast<sockaddr*>(peer.get()), ms) == 0 &&
+        kernel::uncancelled(rdma_resolve_route, id, ms) == 0;
+    const int error = found ? 0 : errno;
+    kernel::uncancelled(rdma_destroy_id, id);
+    return -error;
+}
 
 Link* Domain::taker_of(const SharedQueue& queue) const {
     const auto found = std::ranges::find_if(links_, [&](const Link* link) {

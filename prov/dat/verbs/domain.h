@@ -91,6 +91,9 @@ class Domain final : private soft::Pollable {
     ibv_context* context() const { return context_; }
     // Whether the id is bound to the domain's device.
     bool has(const rdma_cm_id* id) const;
+    // Resolves the address of a peer, and then the route, waiting for each of them as long. 0 or
+    // -errno. Not under the gate; from any thread.
+    int resolve(const SocketAddress& peer, std::chrono::microseconds limit) const;
     rdma_event_channel* manager() const { return manager_; }
     rdma_cm_id* anchor() const { return anchor_; }
     ibv_comp_channel* completions() const { return completions_; }

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "soft/domain.h"
 #include "soft/kernel.h"
+#include "verbs/goodbye.h"
 #include "verbs/link.h"
 #include "verbs/link_parts.h"
 #include "verbs/queues.h"
@@ -29,30 +30,8 @@ namespace {
 
 // How long the connection manager may take to say why a queue pair has failed.
 constexpr std::chrono::milliseconds kGrace{1000};
-// How long it is left to finish a disconnect.
-constexpr std::chrono::seconds kGoodbye{3};
 // How long the end waits for what is owed.
 constexpr std::chrono::seconds kOwed{1};
-
-// An id whose disconnect is on its way.
-class Goodbye final : public soft::Lingerer, public CmSink, private soft::Timer {
-  public:
-    Goodbye(Domain& domain, rdma_cm_id* id) : domain_(domain), id_(id) {
-        id->context = static_cast<CmSink*>(this);
-        domain.soft().reactor().arm(*this, kGoodbye);
-    }
-    ~Goodbye() override {
-        domain_.soft().reactor().disarm(*this);
-        kernel::uncancelled(rdma_destroy_id, id_);
-    }
-    void happened(const CmEvent&) override { expired(); }
-
-  private:
-    void expired() override { domain_.soft().dismiss(*this); }
-
-    Domain& domain_;
-    rdma_cm_id* id_;
-};
 
 } // namespace
 
@@ -393,6 +372,17 @@ void Link::leave_unanswered() {
     }
 }
 
+// On iWARP a disconnect has no answer: who makes one has left the stream, and so has the peer.
+std::unique_ptr<soft::HalfClosed> Link::half_close(bool left) {
+    if (domain_.device().iwarp || (left && peer_left_)) {
+        return nullptr;
+    }
+    std::unique_ptr<KeptId> kept;
+    (void)base::attempt([&] { kept = std::make_unique<KeptId>(domain_, endpoint_, left); });
+    kept_ = kept.get();
+    return kept;
+}
+
 void Link::part(Parting how) {
     withdraw_offer();
     if (how == Parting::clean && started_ && !peer_left_ && endpoint_.owed_end(done_) != done_) {
@@ -424,12 +414,10 @@ void Link::part(Parting how) {
         queues_.reset();
         qp_ = nullptr;
         cq_ = nullptr;
-        if (told && !iwarp) {
-            std::unique_ptr<Goodbye> goodbye; // without memory for one the id goes at once
-            if (base::attempt([&] { goodbye = std::make_unique<Goodbye>(domain_, id_); })) {
-                domain_.soft().linger(std::move(goodbye));
-                id_ = nullptr;
-            }
+        if (kept_ && (told || !kept_->watching())) {
+            kept_->take(std::exchange(id_, nullptr));
+        } else if (told && !iwarp) {
+            say_goodbye(domain_, std::exchange(id_, nullptr));
         }
     }
     loans_.end_all();

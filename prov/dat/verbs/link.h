@@ -25,6 +25,7 @@ struct rdma_conn_param;
 
 namespace dat::verbs {
 
+class KeptId;
 class Queues;
 class SharedQueue;
 
@@ -105,6 +106,7 @@ class Link final : public soft::MemoryLink, public CmSink, private soft::Timer {
     void push() override {}
     void receive_posted() override { post_receives(); }
     void drain() override;
+    std::unique_ptr<soft::HalfClosed> half_close(bool left) override;
     void part(soft::Parting how) override;
     bool doze() override;
     bool stirs() const override;
@@ -196,6 +198,7 @@ class Link final : public soft::MemoryLink, public CmSink, private soft::Timer {
     soft::Endpoint& endpoint_;
     rdma_cm_id* id_;
     const bool passive_;
+    KeptId* kept_ = nullptr; // the endpoint's; takes the id
     std::unique_ptr<Queues> queues_;
     ibv_qp* qp_ = nullptr; // these two: of queues_
     ibv_cq* cq_ = nullptr;

@@ -16,8 +16,8 @@
 
 namespace dat::iwarp {
 
-Linger::Linger(soft::Domain& domain, Socket socket, Remainder rest, const FrameCounter& incoming,
-               bool ended)
+Linger::Linger(soft::Domain& domain, Socket&& socket, Remainder&& rest,
+               const FrameCounter& incoming, bool ended)
     : domain_(domain), socket_(std::move(socket)), rest_(std::move(rest)), incoming_(incoming),
       deadline_(soft::Clock::now() + kLongest), ended_(ended) {}
 
@@ -39,6 +39,8 @@ void Linger::begin(soft::Domain& domain, Socket socket, Remainder rest,
                                               ended);
         })) {
         DAT_WARN(ep_ctrl, "a connection is cut: out of memory to end it in order");
+        // There may be another descriptor of it (soft/half_closed.h).
+        ::shutdown(socket.fd(), SHUT_WR);
         return;
     }
     if (linger->rest_.too_much || linger->work()) {

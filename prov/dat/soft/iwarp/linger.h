@@ -27,7 +27,8 @@ class Linger final : public soft::Lingerer, private soft::Pollable, private soft
     static void begin(soft::Domain& domain, Socket socket, Remainder rest,
                       const FrameCounter& incoming, bool ended);
 
-    Linger(soft::Domain& domain, Socket socket, Remainder rest, const FrameCounter& incoming,
+    // Where there is no memory for it, the socket stays the caller's.
+    Linger(soft::Domain& domain, Socket&& socket, Remainder&& rest, const FrameCounter& incoming,
            bool ended);
     // Resets the connection if something has not been sent; logged.
     ~Linger() override;

@@ -67,7 +67,9 @@ class Link final : public soft::Link, private soft::Pollable {
     void receive_posted() override;
     void drain() override;
     void part(soft::Parting how) override;
-    int stream() const override { return socket_.fd(); }
+    std::unique_ptr<soft::HalfClosed> half_close(bool left) override {
+        return soft::keep_stream(domain_, endpoint_, socket_.fd(), left);
+    }
 
   private:
     static constexpr std::uint64_t kSmall = 16384; // bytes

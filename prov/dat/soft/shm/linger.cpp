@@ -18,7 +18,7 @@
 
 namespace dat::shm {
 
-Linger::Linger(soft::Domain& domain, Shared shared, Remainder rest)
+Linger::Linger(soft::Domain& domain, Shared&& shared, Remainder&& rest)
     : domain_(domain), shared_(std::move(shared)), bell_refuses_(refuses_rights(shared_.bell)),
       rest_(std::move(rest)), deadline_(soft::Clock::now() + kLongest),
       looked_at_(rest_.taken.number) {}
@@ -46,6 +46,8 @@ void Linger::begin(soft::Domain& domain, Shared shared, Remainder rest) {
         DAT_WARN(ep_ctrl, "a connection is cut: out of memory to end it in order");
         shared.side.mine->revoked.fetch_or(kVoid, std::memory_order_seq_cst);
         soft::full_fence(); // the program's memory has something else in it only after this is seen
+        // There may be another descriptor of it (soft/half_closed.h).
+        ::shutdown(shared.bell.fd(), SHUT_WR);
         return hang_up(domain, std::move(shared.bell));
     }
     if (linger->rest_.too_much || linger->work() ||

@@ -32,7 +32,8 @@ class Linger final : public soft::Lingerer, private soft::Pollable, private soft
     // Does all that can be done at once, and leaves the rest to the domain.
     static void begin(soft::Domain& domain, Shared shared, Remainder rest);
 
-    Linger(soft::Domain& domain, Shared shared, Remainder rest);
+    // Where there is no memory for it, what was shared stays the caller's.
+    Linger(soft::Domain& domain, Shared&& shared, Remainder&& rest);
     // Resets the connection if something has not been taken; logged.
     ~Linger() override;
     bool owes() const override { return !done_; }

@@ -54,7 +54,9 @@ class Link final : public soft::MemoryLink, private soft::Pollable {
     void receive_posted() override;
     void drain() override;
     void part(soft::Parting how) override;
-    int stream() const override { return bell_.fd(); }
+    std::unique_ptr<soft::HalfClosed> half_close(bool left) override {
+        return soft::keep_stream(domain_, endpoint_, bell_.fd(), left);
+    }
     bool doze() override;
     bool stirs() const override;
     void rouse() override;
