@@ -10,6 +10,7 @@
 
 #include "dat-shim/event.h"
 #include "dat-shim/object.h"
+#include "dat-shim/room.h"
 
 #include <rdma/fi_eq.h>
 #include <rdma/fi_ext_dat.h>
@@ -72,21 +73,14 @@ class DtoRing {
     }
     // The endpoint.
     const Object* owner() const { return owner_; }
-    // Others dequeue meanwhile: one look at tail_ is for both, or head_ passes known_end_ by.
     bool full() {
-        const std::uint32_t first = tail();
-        const std::uint32_t used = head_ - first;
-        if (used >= limit_) {
-            known_end_ = head_;
-            return true;
-        }
-        if (untouched_ > 0 && head_ == touched_end_) {
+        const std::uint32_t left = room(head_, limit_, [this] { return tail(); });
+        if (left > 0 && untouched_ > 0 && head_ == touched_end_) {
             touch();
         }
-        const std::uint32_t left = limit_ - used;
         const std::uint32_t touched = touched_end_ - head_;
         known_end_ = head_ + (untouched_ > 0 && touched < left ? touched : left);
-        return false;
+        return known_end_ == head_;
     }
     // Looks at what others dequeued only where it has to.
     bool has_room() { return head_ != known_end_ || !full(); }

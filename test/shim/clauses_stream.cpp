@@ -3,6 +3,8 @@
 // Event streams: what feeds a dispatcher, who takes from it, and threads.
 #include "pair.h"
 
+#include "dat-shim/room.h"
+
 #include <algorithm>
 #include <atomic>
 #include <string>
@@ -63,6 +65,19 @@ Test(shim_stream, overlapping_dequeuers__take_each_event_once) {
     cr_assert_eq(all.size(), kEvents);
     for (std::uintptr_t i = 0; i < kEvents; ++i) {
         cr_assert_eq(all[i], i);
+    }
+}
+
+// MT-1: whoever else dequeues does so between any two looks at what they have dequeued.
+Test(shim_stream, room__is_counted_by_one_look_at_who_dequeues) {
+    constexpr std::uint32_t kLimit = 8;
+    for (const std::uint32_t posted : {0u, 5u, 8u, 0xffff'fffeu}) {
+        for (std::uint32_t outstanding = 0; outstanding <= kLimit; ++outstanding) {
+            std::uint32_t looks = 0;
+            const auto dequeued = [&] { return posted - outstanding + looks++; };
+            cr_assert_eq(dat::shim::room(posted, kLimit, dequeued), kLimit - outstanding);
+            cr_assert_eq(looks, 1u);
+        }
     }
 }
 
