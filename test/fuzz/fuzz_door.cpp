@@ -607,7 +607,7 @@ void run(Input& input) {
     const std::uint8_t how = input.octet();
     g_old_kernel = (how & 4) != 0;
     g_stranger = (how & 0x18) == 0x18;
-    g_no_threads = input.octet() != 0xa5;
+    g_no_threads = input.octet() != 0xa5 || input.size() % 16 != 0;
     switch (how % 4) {
     case 0:
     case 1: {

@@ -73,14 +73,14 @@ class Peer {
     Peer(const Peer&) = delete;
     Peer& operator=(const Peer&) = delete;
 
-    void send(const Bytes& piece) {
-        [[maybe_unused]] const ssize_t n =
-            ::send(fd_, piece.data(), piece.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    // False: this side has ended it.
+    bool send(const Bytes& piece) {
+        return ::send(fd_, piece.data(), piece.size(), MSG_NOSIGNAL | MSG_DONTWAIT) >= 0;
     }
     void discard() {
         static Bytes room(64 * 1024);
-        while (::recv(fd_, room.data(), room.size(), MSG_DONTWAIT) > 0) {
-        }
+        // What comes is less.
+        (void)!::recv(fd_, room.data(), room.size(), MSG_DONTWAIT);
     }
     void end_stream() { ::shutdown(fd_, SHUT_WR); }
     void close() {
@@ -117,7 +117,7 @@ dat::soft::Domain& domain() {
 }
 
 // Until the bytes of loopback have gone through, if there are any.
-template <class Also> void progress(Peer& peer, Also also, int times = 6) {
+template <class Also> void progress(Peer& peer, Also also, int times = 2) {
     for (int i = 0; i < times; ++i) {
         peer.discard();
         also();
@@ -125,14 +125,15 @@ template <class Also> void progress(Peer& peer, Also also, int times = 6) {
     }
 }
 
-std::size_t piece_size(std::uint8_t sizes) {
-    return (sizes & 7) == 0 ? 1024 : (std::size_t{sizes} >> 3) * 4 + 1;
+// Small ones, but not many: each takes a while.
+std::size_t piece_size(std::uint8_t sizes, std::size_t before) {
+    constexpr std::size_t kMost = 16;
+    return (sizes & 7) == 0 || before >= kMost ? 1024 : (std::size_t{sizes} >> 3) * 4 + 1;
 }
 
 // The rest of the input, in pieces.
 void send_all(Input& input, Peer& peer, std::uint8_t sizes) {
-    while (!input.empty()) {
-        peer.send(input.bytes(piece_size(sizes)));
+    for (std::size_t i = 0; !input.empty() && peer.send(input.bytes(piece_size(sizes, i))); ++i) {
         progress(
             peer, [] {}, 1);
     }
@@ -165,10 +166,12 @@ void attack_listener(Input& input, std::uint8_t how, std::uint8_t sizes) {
     // So much of the stream that the request is in it, if there is one.
     const std::size_t first = parse.status == MpaStatus::complete ? parse.size : all.size();
     Bytes request = input.bytes(first);
-    for (std::size_t at = 0; at < request.size();) {
-        const std::size_t size = std::min(piece_size(sizes), request.size() - at);
+    for (std::size_t at = 0, i = 0; at < request.size(); ++i) {
+        const std::size_t size = std::min(piece_size(sizes, i), request.size() - at);
         const auto begin = request.begin() + static_cast<std::ptrdiff_t>(at);
-        peer.send({begin, begin + static_cast<std::ptrdiff_t>(size)});
+        if (!peer.send({begin, begin + static_cast<std::ptrdiff_t>(size)})) {
+            break;
+        }
         at += size;
         progress(peer, listen, 1);
     }

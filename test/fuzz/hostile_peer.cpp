@@ -205,6 +205,9 @@ void HostilePeer::listen() {
             break;
         }
         in_.insert(in_.end(), room.begin(), room.begin() + n);
+        if (static_cast<std::size_t>(n) < room.size()) {
+            break; // all that there was
+        }
     }
     if (reply_due_ && !take_reply()) {
         return;

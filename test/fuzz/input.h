@@ -33,6 +33,7 @@ class Input {
         : rest_(reinterpret_cast<const std::byte*>(data), size) {}
 
     bool empty() const { return rest_.empty(); }
+    std::size_t size() const { return rest_.size(); }
     std::uint8_t octet() {
         if (rest_.empty()) {
             return 0;

@@ -22,11 +22,13 @@ std::size_t count_with(std::span<const pollfd> all, short events) {
     return count;
 }
 
-void clear(std::span<std::byte> bytes) {
+void fill(std::span<std::byte> bytes, std::byte value) {
     for (std::byte& each : bytes) {
-        each = std::byte{0};
+        each = value;
     }
 }
+
+void clear(std::span<std::byte> bytes) { fill(bytes, std::byte{0}); }
 
 void fill_message(std::span<std::byte> bytes, std::uint32_t message, std::size_t offset) {
     for (std::size_t i = 0; i < bytes.size(); ++i) {

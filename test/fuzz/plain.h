@@ -18,6 +18,8 @@ bool all_are(std::span<const std::byte> bytes, std::byte value);
 // How many of them have just that in `revents`.
 std::size_t count_with(std::span<const pollfd> all, short events);
 
+void fill(std::span<std::byte> bytes, std::byte value);
+
 // Zeros.
 void clear(std::span<std::byte> bytes);
 

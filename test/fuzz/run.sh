@@ -27,11 +27,11 @@ fuzz=$root/test/fuzz
 targets=(mpa codec trailer conf hints handshake receive rings door handles12 handles20)
 # The largest inputs, in bytes.
 declare -A max_size=([mpa]=600 [codec]=200 [trailer]=220 [conf]=400 [hints]=400
-    [handshake]=700 [receive]=600 [rings]=600 [door]=400 [handles12]=300 [handles20]=300)
+    [handshake]=620 [receive]=300 [rings]=200 [door]=160 [handles12]=160 [handles20]=160)
 long_runs=${DAT_FUZZ_RUNS:-10000000}
 jobs=${DAT_FUZZ_JOBS:-$(nproc)}
 optimize=-O2
-export ASAN_OPTIONS=${ASAN_OPTIONS:-quarantine_size_mb=8:malloc_context_size=2}
+export ASAN_OPTIONS=${ASAN_OPTIONS:-quarantine_size_mb=2:malloc_context_size=2}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 
 usage() {
