@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <sys/eventfd.h>
 #include <unistd.h>
 #include <utility>
@@ -15,6 +16,8 @@
 
 namespace fake {
 namespace {
+
+std::mutex g_events; // of all channels
 
 struct Channel : rdma_event_channel {
     std::deque<rdma_cm_event*> events;
@@ -70,6 +73,7 @@ void push(rdma_cm_id* id, rdma_cm_event_type type) {
     auto* const event = new rdma_cm_event{};
     event->id = id;
     event->event = type;
+    const std::lock_guard in(g_events);
     static_cast<Channel*>(id->channel)->events.push_back(event);
     eventfd_write(id->channel->fd, 1);
 }
@@ -116,7 +120,16 @@ void say(ibv_event_type type, ibv_srq* srq) { say({.element = {.srq = srq}, .eve
 void say(ibv_event_type type, int port) {
     say({.element = {.port_num = port}, .event_type = type});
 }
-void answer(rdma_cm_id* id) { push(id, RDMA_CM_EVENT_CONNECT_RESPONSE); }
+void answer(rdma_cm_id* id) {
+    const bool iwarp = state().devices[0].transport_type == IBV_TRANSPORT_IWARP;
+    push(id, iwarp ? RDMA_CM_EVENT_ESTABLISHED : RDMA_CM_EVENT_CONNECT_RESPONSE);
+}
+void become_siw() {
+    state().attr.vendor_id = 0x626d74;
+    for (ibv_device& device : state().devices) {
+        device.transport_type = IBV_TRANSPORT_IWARP;
+    }
+}
 void ask(rdma_cm_id* listener) {
     rdma_cm_id* const id = make<rdma_cm_id>(*listener);
     id->context = nullptr;
@@ -262,6 +275,7 @@ void rdma_destroy_event_channel(rdma_event_channel* raw) {
     fake::unmake(channel);
 }
 int rdma_get_cm_event(rdma_event_channel* raw, rdma_cm_event** event) {
+    const std::lock_guard in(fake::g_events);
     auto& events = static_cast<fake::Channel*>(raw)->events;
     if (events.empty()) {
         errno = EAGAIN;
@@ -284,6 +298,7 @@ int rdma_create_id(rdma_event_channel* channel, rdma_cm_id** id, void* context, 
     return 0;
 }
 int rdma_destroy_id(rdma_cm_id* id) {
+    const std::lock_guard in(fake::g_events);
     auto& events = static_cast<fake::Channel*>(id->channel)->events;
     for (auto at = events.begin(); at != events.end();) {
         if ((*at)->id != id) {
@@ -318,6 +333,11 @@ int rdma_connect(rdma_cm_id* id, rdma_conn_param* param) {
     state().param = *param;
     if (state().answers) {
         fake::answer(id);
+    } else if (state().devices[0].transport_type == IBV_TRANSPORT_IWARP) {
+        state().calls = true;
+        for (;;) {
+            pause();
+        }
     }
     return 0;
 }

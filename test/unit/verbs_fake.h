@@ -2,7 +2,8 @@
 //
 // Two RDMA devices and a connection manager that a test makes up: the functions of libibverbs and
 // librdmacm that prov/dat/verbs calls, in place of theirs. Nothing goes out; a connect is accepted
-// as soon as it is asked for, and what is accepted is there. One thread. May include: verbs
+// as soon as it is asked for, and what is accepted is there. The calls of an iWARP device's threads
+// (connect, and the end of a queue pair) may be any thread's, all others one's. May include: verbs
 // headers.
 #ifndef TEST_UNIT_VERBS_FAKE_H
 #define TEST_UNIT_VERBS_FAKE_H
@@ -10,6 +11,7 @@
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <vector>
@@ -17,7 +19,7 @@
 namespace fake {
 
 // What is in here is none of the provider's.
-inline int inside = 0;
+inline thread_local int inside = 0;
 struct Inside {
     Inside() { ++inside; }
     ~Inside() { --inside; }
@@ -39,13 +41,16 @@ struct State {
     ibv_context* own = nullptr;       // that one
     int unacknowledged = 0;
     int read_of_shared = 0; // events that were asked for where all users of librdmacm read theirs
-    int queues = 0;         // of all kinds, that there are
-    int others = 0;         // everything else that a call makes and another one destroys
+    std::atomic<int> queues{0}; // of all kinds, that there are
+    std::atomic<int> others{0}; // everything else that a call makes and another one destroys
     ibv_qp* last_qp = nullptr;
     ibv_srq* last_srq = nullptr;
     std::vector<ibv_wc> completed;
 
-    bool answers = true; // a connect
+    // A connect. Else it is left without an answer; over iWARP the call does not return then, until
+    // its thread is cancelled.
+    bool answers = true;
+    std::atomic<bool> calls{false}; // such a call
     rdma_cm_id* last_id = nullptr;
     int address_ms = 0; // what it was asked to find an address in, and a route
     int route_ms = 0;
@@ -58,6 +63,8 @@ struct State {
 };
 
 State& state();
+// From here on the devices are those of Linux's siw.
+void become_siw();
 // Of this queue, or of this port.
 void say(ibv_event_type type, ibv_qp* qp);
 void say(ibv_event_type type, ibv_cq* cq);

@@ -30,7 +30,8 @@ using soft_test::Side;
 
 namespace {
 
-bool is_scarce = false;
+// Threads allocate nothing that may fail.
+thread_local bool is_scarce = false;
 long left = 0; // allocations, until one fails
 bool has_failed = false;
 
@@ -218,8 +219,10 @@ template <class Scene> void sweep(Scene&& scene) {
         cr_assert_lt(nth, 1000, "it does not end");
         scene(nth);
         failed = has_failed;
-        cr_assert_eq(state().queues, 0, "allocation %ld: %d queues are left", nth, state().queues);
-        cr_assert_eq(state().others, 0, "allocation %ld: %d objects are left", nth, state().others);
+        const int queues = state().queues;
+        const int others = state().others;
+        cr_assert_eq(queues, 0, "allocation %ld: %d queues are left", nth, queues);
+        cr_assert_eq(others, 0, "allocation %ld: %d objects are left", nth, others);
     }
     cr_assert_gt(nth, 5, "few allocations were made, and %ld is too few to be all", nth);
 }
@@ -243,6 +246,26 @@ void connects(bool with_shared, long nth) {
         world.await([&] { return party.side.ended(); });
     }
     party.give_back();
+}
+
+// Before its peer has answered, which on siw it never does.
+void gives_up(long nth) {
+    World world;
+    cr_assert_eq(world.domain.open(address(1), false), 0);
+    Party party(world, false);
+    party.receive();
+    const Scarce scarce(nth);
+    state().calls = false;
+    {
+        const soft::GateCaller in(world.soft.gate());
+        World::took_place(
+            verbs::connect(world.domain, party.endpoint(), address(2), address(1), {}, {}));
+    }
+    world.await([&] { return state().calls || !party.side.events.empty(); });
+    cr_assert(party.side.events.empty() || has_failed);
+    const soft::GateCaller in(world.soft.gate());
+    party.side.endpoint.disconnect(false);
+    cr_assert(party.side.ended());
 }
 
 void accepts(bool with_shared, long nth) {
@@ -293,6 +316,19 @@ Test(verbs_no_memory, connection_that_is_asked_for__is_made_or_fails, .timeout =
 
 Test(verbs_no_memory, connection_with_shared_receives__is_made_or_fails, .timeout = 60) {
     sweep([](long nth) { connects(true, nth); });
+}
+
+// Over iWARP a thread asks (connect_call.h).
+Test(verbs_no_memory, connection_of_iwarp__is_made_or_fails, .timeout = 60) {
+    fake::become_siw();
+    sweep([](long nth) { connects(false, nth); });
+}
+
+// And another one destroys the queue pair of a connect that was given up (unanswered.h).
+Test(verbs_no_memory, connect_of_iwarp_that_is_given_up__leaves_nothing, .timeout = 60) {
+    fake::become_siw();
+    state().answers = false;
+    sweep(gives_up);
 }
 
 Test(verbs_no_memory, connection_that_is_accepted__is_made_or_fails, .timeout = 60) {
