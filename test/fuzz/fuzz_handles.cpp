@@ -132,7 +132,12 @@ DAT_RETURN end(DAT_HANDLE handle, DAT_RETURN (*call)(DAT_HANDLE)) {
     }
     return code;
 }
+// Seldom, where it is right: to open another takes as long as all other calls.
 DAT_RETURN close(DAT_HANDLE ia, DAT_CLOSE_FLAGS how) {
+    const bool close_it = world().input->octet() % 16 == 0;
+    if (!close_it && (world().is(ia, Kind::ia) || reinterpret_cast<std::uintptr_t>(ia) < 65536)) {
+        return DAT_SUCCESS;
+    }
     const DAT_RETURN code = dat_ia_close(ia, how);
     if (code == DAT_SUCCESS) {
         world().closed();
