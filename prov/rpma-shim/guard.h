@@ -16,8 +16,9 @@
 
 namespace dat::rpma {
 
-// What `call` returns; RPMA_E_NOMEM where there is no memory.
-template <class Call> int guarded(const char* name, Call&& call) noexcept {
+// What `call` returns; RPMA_E_NOMEM where there is no memory. Not noexcept: a thread that sleeps in
+// there may be cancelled (pthread_cancel(3)), which unwinds it.
+template <class Call> int guarded(const char* name, Call&& call) {
     try {
         return std::forward<Call>(call)();
     } catch (const std::bad_alloc&) {
