@@ -113,6 +113,7 @@ bool RawSide::flush(Connection& c) {
         c.left -= static_cast<std::size_t>(n);
     }
     ++c.sent;
+    ++sent_;
     return true;
 }
 
@@ -132,7 +133,7 @@ bool RawSide::send(std::size_t connection) {
 
 Done RawSide::poll(std::size_t connection) {
     const Connection& c = connections_[connection];
-    if (waits_ && c.sent == 0) {
+    if (waits_ && sent_ == 0) {
         constexpr int kSleep_ms = 1000;
         pollfd waiting{c.fd, static_cast<short>(POLLIN | (c.left > 0 ? POLLOUT : 0)), 0};
         ::poll(&waiting, 1, kSleep_ms);
@@ -145,27 +146,38 @@ Done RawSide::look(std::size_t connection) {
     if (c.left > 0) {
         flush(c);
     }
-    Done done;
-    done.sent = std::exchange(c.sent, 0);
+    const std::uint64_t received = take(c);
+    return {.sent = std::exchange(sent_, 0), .received = received};
+}
+
+void RawSide::poll_each(std::span<Done> done) {
+    for (std::size_t i = 0; i < done.size(); ++i) {
+        Connection& c = connections_[i];
+        if (c.left > 0) {
+            flush(c);
+        }
+        done[i] += {.sent = std::exchange(c.sent, 0), .received = take(c)};
+    }
+}
+
+// Messages that have come whole since it was called.
+std::uint64_t RawSide::take(Connection& c) {
     const bool small = c.size < kReadAtOnce;
     const ssize_t n = ::recv(c.fd, in_.data() + (small ? 0 : c.arrived),
                              small ? in_.size() : c.size - c.arrived, 0);
     if (n > 0) {
         c.arrived += static_cast<std::size_t>(n);
-        done.received = c.arrived / c.size;
+        const std::uint64_t received = c.arrived / c.size;
         c.arrived %= c.size;
-    } else if (n == 0 && done.sent == 0) { // behind the last message the peer may end
+        return received;
+    }
+    if (n == 0 && sent_ == 0) { // behind the last message the peer may end
         fail("recv: the peer has ended");
-    } else if (n < 0 && errno != EAGAIN && errno != EINTR) {
+    }
+    if (n < 0 && errno != EAGAIN && errno != EINTR) {
         fail("recv: %s", std::strerror(errno));
     }
-    return done;
-}
-
-void RawSide::poll_each(std::span<Done> done) {
-    for (std::size_t i = 0; i < done.size(); ++i) {
-        done[i] += look(i);
-    }
+    return 0;
 }
 
 } // namespace dat::perf

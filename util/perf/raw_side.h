@@ -47,17 +47,19 @@ class RawSide {
         std::size_t size;        // of a message
         std::size_t left = 0;    // bytes of a message that the socket has taken in part
         std::size_t arrived = 0; // bytes of the message that is coming
-        std::uint64_t sent = 0;  // messages since poll()
+        std::uint64_t sent = 0;  // messages since poll_each()
     };
     [[noreturn]] static void no_rdma();
     void add_connection(int fd);
     bool flush(Connection& c);
+    std::uint64_t take(Connection& c);
 
     const std::size_t size_;
     const bool waits_;
     const std::string address_;
     const std::size_t bulk_;
     int listener_ = -1;
+    std::uint64_t sent_ = 0; // messages of all connections since look()
     std::vector<Connection> connections_;
     Buffer out_;
     Buffer in_;

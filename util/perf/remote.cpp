@@ -27,6 +27,7 @@
 #include <sstream>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -312,14 +313,17 @@ bool has_token(int fd, const std::string& token, Clock::time_point until) {
     return said == token;
 }
 
-std::vector<Fd> accept_links(int listener, std::size_t count, const std::string& token) {
+// A client that ends meanwhile, or says something else, has changed its mind.
+std::vector<Fd> accept_links(int listener, std::size_t count, const std::string& token,
+                             int client) {
     const auto until = Clock::now() + std::chrono::seconds(kAnswer_s);
     std::vector<Fd> links;
     while (links.size() < count) {
-        pollfd waiting{listener, POLLIN, 0};
+        pollfd waiting[] = {{listener, POLLIN, 0}, {client, POLLIN, 0}};
         const auto left =
             std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
-        if (left <= 0 || ::poll(&waiting, 1, static_cast<int>(left)) != 1) {
+        if (left <= 0 || ::poll(waiting, 2, static_cast<int>(left)) < 1 ||
+            waiting[1].revents != 0) {
             fail("the clients' connections do not come");
         }
         Fd link(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
@@ -350,7 +354,7 @@ void serve_case(Peer& client, const std::string& text, const std::string& addres
         Fd listener(listen_on(own_host(client.fd()), "0"));
         const std::string token = random_token();
         client.tell("port " + std::to_string(own_port(listener.get())) + " " + token);
-        links = accept_links(listener.get(), link_count(what), token);
+        links = accept_links(listener.get(), link_count(what), token, client.fd());
     } catch (const OtherGone&) {
         throw;
     } catch (const Failure& why) {
@@ -435,6 +439,18 @@ pid_t begin_session(Fd& client, const std::string& address) {
     std::_Exit(0);
 }
 
+// A session whose client has gone ends at once; one that measures does not.
+bool is_over(pid_t session) {
+    constexpr int kMoment_ms = 1000;
+    const auto pidfd = static_cast<int>(::syscall(SYS_pidfd_open, session, 0));
+    if (pidfd >= 0) {
+        pollfd waiting{pidfd, POLLIN, 0};
+        ::poll(&waiting, 1, kMoment_ms);
+        ::close(pidfd);
+    }
+    return ::waitpid(session, nullptr, WNOHANG) != 0;
+}
+
 } // namespace
 
 void serve(const std::string& port, const std::string& address) {
@@ -449,7 +465,7 @@ void serve(const std::string& port, const std::string& address) {
         if (!client.open()) {
             continue;
         }
-        if (child > 0 && ::waitpid(child, nullptr, WNOHANG) == 0) {
+        if (child > 0 && !is_over(child)) {
             try {
                 Peer(client.release(), Role::server).tell("busy " + whom);
             } catch (const std::exception&) {

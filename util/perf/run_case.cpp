@@ -138,8 +138,9 @@ template <Side S> Result run_side(S& side, const Case& what, std::span<Peer* con
         return run_pattern(side, what, *peers[0], theirs[0]);
     }
     const std::size_t connections =
-        what.pattern == Pattern::loaded ? std::max<std::size_t>(what.connections, 2)
-                                        : what.connections;
+        what.pattern == Pattern::incast   ? 1
+        : what.pattern == Pattern::loaded ? std::max<std::size_t>(what.connections, 2)
+                                          : what.connections;
     for (const Address& one : theirs) {
         for (std::size_t i = 0; i < connections; ++i) {
             side.join(role, one);
