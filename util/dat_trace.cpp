@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // dat_trace: prints what processes have recorded with FI_DAT_TRACE, as Chrome trace events, as a
-// page of HTML, or what is in each file. Exit status: 0, 1 where a file cannot be used or the output
-// not be written, 2 for bad usage. May include: util/trace, util/command, core, CLI11.
+// page of HTML, or what is in each file. Exit status: 0, 1 where a file cannot be used or the
+// output not be written, 2 for bad usage. May include: util/trace, util/command, core, CLI11.
 #include "command/command.h"
 #include "trace/model.h"
 #include "trace/output.h"
@@ -32,16 +32,18 @@ struct Options {
 // False: there is nothing more to do.
 bool parse(int argc, char** argv, Options& options) {
     dat::command::Command command(
-        "dat_trace", "Prints what processes have recorded with FI_DAT_TRACE=TRACE as Chrome trace "
-                     "events, which https://ui.perfetto.dev and chrome://tracing open. Several files "
-                     "are brought together.");
+        "dat_trace",
+        "Prints what processes have recorded with FI_DAT_TRACE=TRACE as Chrome trace "
+        "events, which https://ui.perfetto.dev and chrome://tracing open. Several files "
+        "are brought together.");
     command.flag("--html", options.html,
                  "one page of HTML instead, for any browser; it needs no network");
     command.flag("--summary", options.summary,
                  "a line for each file instead: what is in it, and how its clock compares");
     command.flag("--json", options.json, "the summary as JSON");
     command.text("-o,--output", options.output, "FILE", "write to FILE instead of standard output");
-    command.app().add_option("trace", options.traces, "files that FI_DAT_TRACE named")
+    command.app()
+        .add_option("trace", options.traces, "files that FI_DAT_TRACE named")
         ->type_name("TRACE");
     if (!command.parse(argc, argv)) {
         return false;

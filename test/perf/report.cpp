@@ -2,8 +2,8 @@
 //
 // Tables, CSV, JSON and pictures, of figures that are made up.
 // May include: util/perf, std, nlohmann-json.
-#include "util/perf/baseline.h"
 #include "util/perf/report.h"
+#include "util/perf/baseline.h"
 #include "util/perf/way.h"
 
 #include <criterion/criterion.h>
@@ -96,9 +96,7 @@ Plan plan_of(std::size_t rounds) {
 
 // A file that goes with this object.
 struct File {
-    explicit File(const std::string& text) {
-        std::ofstream(path) << text;
-    }
+    explicit File(const std::string& text) { std::ofstream(path) << text; }
     ~File() { ::unlink(path.c_str()); }
     const std::string path = "unit_perf_report." + std::to_string(::getpid()) + ".json";
 };
@@ -232,8 +230,8 @@ Test(perf_report, limit_that_is_passed__is_a_reference) {
 Test(perf_report, page__needs_nothing_from_elsewhere_and_has_all_of_it) {
     Summary summary = latency();
     summary.points[0].rows[0].single.record(12000);
-    const std::string page = html_text({{"kernel", "a<b"}}, {{"kernel", "theirs"}}, plan_of(3),
-                                       {summary}, "a verdict");
+    const std::string page =
+        html_text({{"kernel", "a<b"}}, {{"kernel", "theirs"}}, plan_of(3), {summary}, "a verdict");
     for (const char* words : {"a&lt;b", "theirs", "<svg ", "single operations of 8 B", "a verdict",
                               "limit: socket", "each measured 3 times", "(logarithmic)"}) {
         cr_assert(has(page, words), "%s", words);
@@ -286,7 +284,8 @@ Test(perf_baseline, what_is_slower_with_its_limit__is_not) {
 }
 
 Test(perf_baseline, file_that_tells_nothing__is_refused) {
-    const std::string good = json_text({{"date", "then"}}, {}, plan_of(7), {rounds_of(kCalm, kSocket)});
+    const std::string good =
+        json_text({{"date", "then"}}, {}, plan_of(7), {rounds_of(kCalm, kSocket)});
     cr_assert_not(refused(good, plan_of(7), ""));
     cr_assert(refused("no JSON", plan_of(7), "not what dat_perf --json writes"));
     cr_assert(refused("{\"command\": \"dat_top\", \"format\": 1}", plan_of(7), "not what"));

@@ -2,8 +2,8 @@
 //
 // Medians, quarters and intervals, against values worked out by hand.
 // May include: util/perf, std.
-#include "util/perf/histogram.h"
 #include "util/perf/statistics.h"
+#include "util/perf/histogram.h"
 
 #include <criterion/criterion.h>
 
@@ -86,8 +86,8 @@ Test(perf_statistics, rank_sum__counts_the_ways_that_are_as_high) {
     cr_assert(near(least_chance(3, 3), 1.0 / 20) && near(least_chance(4, 4), 1.0 / 70));
 }
 
-// All equal: each way is as high as another. Of {1, 2} and {2, 3} the two twos share 2.5: of the six
-// pairs of ranks {1, 2.5, 2.5, 4} two have at least 6.5.
+// All equal: each way is as high as another. Of {1, 2} and {2, 3} the two twos share 2.5: of the
+// six pairs of ranks {1, 2.5, 2.5, 4} two have at least 6.5.
 Test(perf_statistics, rank_sum__shares_the_ranks_of_equal_values) {
     cr_assert(near(chance_of_more({1, 1}, {1, 1}), 1));
     cr_assert(near(chance_of_more({1, 2}, {2, 3}), 2.0 / 6));
@@ -116,7 +116,8 @@ Test(perf_statistics, shift__is_the_median_of_all_quotients) {
 }
 
 Test(perf_histogram, bucket__has_a_thirty_second_of_a_power_of_two) {
-    for (std::uint64_t ns : {0ULL, 1ULL, 31ULL, 32ULL, 63ULL, 64ULL, 65ULL, 1000ULL, 123456789ULL}) {
+    for (std::uint64_t ns :
+         {0ULL, 1ULL, 31ULL, 32ULL, 63ULL, 64ULL, 65ULL, 1000ULL, 123456789ULL}) {
         const std::size_t bucket = Histogram::bucket(ns);
         cr_assert(Histogram::begin_ns(bucket) <= ns && ns < Histogram::end_ns(bucket), "%llu",
                   static_cast<unsigned long long>(ns));

@@ -159,14 +159,11 @@ Verdict Baseline::compare(const std::vector<Summary>& summaries, double toleranc
                 change.worse_by = shift(was, is);
                 change.chance = chance_of_more(was, is);
                 for (const Way& limit : {memory_way(), socket_way()}) {
-                    const auto* const limit_before =
-                        values(measure.name, point.size, limit.label);
+                    const auto* const limit_before = values(measure.name, point.size, limit.label);
                     const Row* const limit_now = row_of(point, limit.label);
                     if (limit_before && limit_now) {
-                        const auto was_beside =
-                            quotients(was, badness(measure, *limit_before));
-                        const auto is_beside =
-                            quotients(is, badness(measure, limit_now->values));
+                        const auto was_beside = quotients(was, badness(measure, *limit_before));
+                        const auto is_beside = quotients(is, badness(measure, limit_now->values));
                         change.chance =
                             std::max(change.chance, chance_of_more(was_beside, is_beside));
                         change.worse_by = std::min(change.worse_by, shift(was_beside, is_beside));
@@ -201,8 +198,9 @@ std::string verdict_text(const Baseline& baseline, const Verdict& verdict, doubl
         text += "  " + note + "\n";
     }
     const auto count = std::ranges::count_if(verdict.changes, &Change::worse);
-    return text + fmt::format("  {} of {} figures are significantly worse, and by more than {:g} %\n",
-                              count, verdict.changes.size(), 100 * tolerance);
+    return text +
+           fmt::format("  {} of {} figures are significantly worse, and by more than {:g} %\n",
+                       count, verdict.changes.size(), 100 * tolerance);
 }
 
 } // namespace dat::perf

@@ -15,8 +15,8 @@ namespace {
 // What the limits are good for: memory knows no connections, a socket no RDMA, and who
 // waits is not bounded by what a processor sees at once.
 bool has_memory_limit(const Plan& plan, Pattern pattern) {
-    constexpr Pattern kPatterns[] = {Pattern::ping, Pattern::stream, Pattern::write, Pattern::read,
-                                     Pattern::read_one, Pattern::copy};
+    constexpr Pattern kPatterns[] = {Pattern::ping, Pattern::stream,   Pattern::write,
+                                     Pattern::read, Pattern::read_one, Pattern::copy};
     return plan.limits && !plan.waits && plan.to.empty() && plan.pairs == 1 && plan.threads == 1 &&
            std::ranges::find(kPatterns, pattern) != std::end(kPatterns);
 }

@@ -100,8 +100,8 @@ void write_reports(const Options& options, const Plan& plan, const Report& repor
         write_file(options.csv, csv_text(report.summaries));
     }
     if (!options.html.empty()) {
-        write_file(options.html, html_text(report.machine, report.there, plan, report.summaries,
-                                           report.verdict));
+        write_file(options.html,
+                   html_text(report.machine, report.there, plan, report.summaries, report.verdict));
     }
     for (const Summary& summary : report.summaries) {
         if (!options.svg.empty()) {
@@ -316,7 +316,8 @@ void add_compare(CLI::App& command, Options& options) {
                     "behind a name @VARIABLE=VALUE, @msg, @rdm")
         ->capture_default_str();
     command.add_option("--test", options.tests, "any of " + test_names())->capture_default_str();
-    command.add_option("--to", options.to, "HOST[:PORT] where dat_perf serve runs: between two hosts");
+    command.add_option("--to", options.to,
+                       "HOST[:PORT] where dat_perf serve runs: between two hosts");
     add_common(command, options);
     command.add_option("--with", options.with, "what else is measured beside: ucx, openmpi");
     command.add_flag("--no-limits", options.no_limits, "leaves out what the machine allows");
@@ -339,7 +340,8 @@ void add_compare(CLI::App& command, Options& options) {
         ->check(CLI::Range(1, 1000))
         ->capture_default_str();
     command
-        .add_option("--senders", options.senders, "so many processes send to one in the test incast")
+        .add_option("--senders", options.senders,
+                    "so many processes send to one in the test incast")
         ->check(CLI::Range(1, 1000))
         ->capture_default_str();
     command.add_option("--baseline", options.baseline,

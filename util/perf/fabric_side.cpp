@@ -131,8 +131,8 @@ void FabricSide::register_memory() {
         out_desc_ = fi_mr_desc(out_mr_.get());
     }
     if ((mode & FI_MR_LOCAL) != 0 || reached) {
-        ok(fi_mr_reg(domain_->domain.get(), in_.data(), in_.size(), kLocal | (reached ? kRemote : 0), 0,
-                     ++key, 0, perf::out(in_mr_), nullptr),
+        ok(fi_mr_reg(domain_->domain.get(), in_.data(), in_.size(),
+                     kLocal | (reached ? kRemote : 0), 0, ++key, 0, perf::out(in_mr_), nullptr),
            "fi_mr_reg");
         in_desc_ = fi_mr_desc(in_mr_.get());
         region_.key = fi_mr_key(in_mr_.get());
@@ -149,7 +149,8 @@ Address FabricSide::open(Role role) {
 }
 
 Address FabricSide::listen() {
-    ok(fi_passive_ep(domain_->fabric.get(), domain_->info.get(), perf::out(listener_), nullptr), "fi_passive_ep");
+    ok(fi_passive_ep(domain_->fabric.get(), domain_->info.get(), perf::out(listener_), nullptr),
+       "fi_passive_ep");
     ok(fi_pep_bind(listener_.get(), &eq_->fid, 0), "fi_pep_bind");
     ok(fi_listen(listener_.get()), "fi_listen");
     return name_of(&listener_->fid);
@@ -231,14 +232,13 @@ void FabricSide::answer(const fi_eq_cm_entry& request) {
 
 void FabricSide::begin_join(const Address& peer) {
     if (!to_peer_) {
-        to_peer_ = find_info(
-            {.way = way_,
-             .caps = options_.caps,
-             .progress = options_.progress,
-             .address = options_.address,
-             .peer = peer,
-             .peer_format = domain_->info->addr_format,
-             .threads = options_.domain != nullptr});
+        to_peer_ = find_info({.way = way_,
+                              .caps = options_.caps,
+                              .progress = options_.progress,
+                              .address = options_.address,
+                              .peer = peer,
+                              .peer_format = domain_->info->addr_format,
+                              .threads = options_.domain != nullptr});
     }
     open_endpoint(to_peer_.get());
     ok(fi_connect(endpoints_.back().get(), peer.data(), nullptr, 0), "fi_connect");

@@ -144,6 +144,7 @@ class FabricSide {
       public:
         void one_for_each() { mask_ = kSlots - 1; }
         void* next() { return &slots_[next_++ & mask_]; }
+
       private:
         static constexpr std::size_t kSlots = 4 * kQueue; // they may complete out of order
         std::array<fi_context2, kSlots> slots_{};

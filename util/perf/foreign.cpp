@@ -133,7 +133,8 @@ const char* ucx_test(Pattern pattern) {
     case Pattern::write:
         return "ucp_put_bw";
     default:
-        throw NotOffered("ucx_perftest is asked for latency, bandwidth, rate and RDMA writes alone");
+        throw NotOffered(
+            "ucx_perftest is asked for latency, bandwidth, rate and RDMA writes alone");
     }
 }
 
@@ -289,8 +290,8 @@ Result run_ucx(const Case& what, Peer& peer) {
     Result result;
     result.operations = count;
     const bool ping = what.pattern == Pattern::ping; // its latency is half a round trip
-    result.seconds = ping ? 2e-6 * figures.mean_us * static_cast<double>(count)
-                          : seconds(figures, count);
+    result.seconds =
+        ping ? 2e-6 * figures.mean_us * static_cast<double>(count) : seconds(figures, count);
     result.median_s = ping ? 2e-6 * figures.median_us : 0;
     std::snprintf(result.what, sizeof result.what, "%s -t %s", kUcx, ucx_test(what.pattern));
     return result;
@@ -397,7 +398,8 @@ class MpiSide {
             watch.stop(result);
             result.operations = count;
         }
-        check_bytes(in_.data(), client() && !ping ? 1 : what_.size, static_cast<unsigned>(1 - rank_));
+        check_bytes(in_.data(), client() && !ping ? 1 : what_.size,
+                    static_cast<unsigned>(1 - rank_));
         std::array<char, 256> version{};
         int length = 0;
         mpi_.function<int(char*, int*)>("MPI_Get_library_version")(version.data(), &length);
@@ -483,8 +485,8 @@ int mpi_side(int argc, char** argv) {
     }
     try {
         Case what;
-        what.pattern = argv[2] == std::string_view(name(Pattern::ping)) ? Pattern::ping
-                                                                        : Pattern::stream;
+        what.pattern =
+            argv[2] == std::string_view(name(Pattern::ping)) ? Pattern::ping : Pattern::stream;
         what.size = std::stoul(argv[3]);
         what.amount = {std::stoull(argv[4]), std::stod(argv[5])};
         Result result;

@@ -80,10 +80,12 @@ std::string cells_of(const Row& row, bool first) {
     return fmt::format(
         "<td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>",
         figure_text(row.spread.median), figure_text(row.spread.low), figure_text(row.spread.high),
-        compared ? figure_text(row.ratio) : first ? "1" : "",
-        compared ? fmt::format("{} to {}", figure_text(row.interval.low),
-                               figure_text(row.interval.high))
+        compared ? figure_text(row.ratio)
+        : first  ? "1"
                  : "",
+        compared
+            ? fmt::format("{} to {}", figure_text(row.interval.low), figure_text(row.interval.high))
+            : "",
         factor(row.to_memory), factor(row.to_socket),
         row.processors == 0 ? "" : fmt::format("{:.2f}", row.processors));
 }
@@ -98,8 +100,7 @@ std::string figures_table(const Summary& summary) {
         100 * summary.points.front().rows.front().interval.confidence);
     for (const Point& point : summary.points) {
         for (std::size_t i = 0; i < point.rows.size(); ++i) {
-            fmt::format_to(Text(text),
-                           "<tr{}><td>{}</td><td class=\"l\">{}</td>{}</tr>\n",
+            fmt::format_to(Text(text), "<tr{}><td>{}</td><td class=\"l\">{}</td>{}</tr>\n",
                            i == 0 ? " class=\"first\"" : "",
                            summary.measure->sized && i == 0 ? size_text(point.size) : "",
                            escaped(shown_name(summary, point.rows[i])),

@@ -28,11 +28,12 @@ constexpr const char* kStream =
     "messages one way, 128 sends and 128 receives posted at once or as many as queues hold, the "
     "receives preposted; until a message has come back behind the last";
 constexpr const char* kBoth =
-    "messages both ways at the same time, 64 sends and 64 receives posted on either side or half as "
+    "messages both ways at the same time, 64 sends and 64 receives posted on either side or half "
+    "as "
     "many as queues hold, the receives preposted; of both directions together";
-constexpr const char* kIncast =
-    "messages of several processes to one, which takes them from one completion queue, each of them "
-    "sending as the test bandwidth does; of all together";
+constexpr const char* kIncast = "messages of several processes to one, which takes them from one "
+                                "completion queue, each of them "
+                                "sending as the test bandwidth does; of all together";
 constexpr std::size_t kNumber = 8;    // bytes that an atomic operation adds to
 constexpr std::size_t kAnything = 64; // where sizes do not matter
 
@@ -45,7 +46,8 @@ constexpr Measure kMeasures[] = {
      "one message there and one back over a connection, then over the next, the receives "
      "preposted; the median of 25 pieces of a run",
      half_us},
-    {"loaded", "loaded", "half round trip while a stream runs", "us", Pattern::loaded, true, true, 0,
+    {"loaded", "loaded", "half round trip while a stream runs", "us", Pattern::loaded, true, true,
+     0,
      "one message there and one back over a connection, while the client sends messages of 64 KiB, "
      "16 at once, over another one of the same two processes; the median of 25 pieces of a run",
      half_us},
@@ -53,10 +55,10 @@ constexpr Measure kMeasures[] = {
      kStream, megabytes},
     {"rate", "rate", "message rate", "million/s", Pattern::stream, false, true, 0, kStream,
      millions},
-    {"bandwidth-both", "both", "bandwidth of messages both ways", "MB/s", Pattern::both, false, true,
-     0, kBoth, megabytes},
-    {"rate-both", "both", "message rate both ways", "million/s", Pattern::both, false, true, 0, kBoth,
-     millions},
+    {"bandwidth-both", "both", "bandwidth of messages both ways", "MB/s", Pattern::both, false,
+     true, 0, kBoth, megabytes},
+    {"rate-both", "both", "message rate both ways", "million/s", Pattern::both, false, true, 0,
+     kBoth, millions},
     {"bandwidth-incast", "incast", "bandwidth of several to one", "MB/s", Pattern::incast, false,
      true, 0, kIncast, megabytes},
     {"rate-incast", "incast", "message rate of several to one", "million/s", Pattern::incast, false,

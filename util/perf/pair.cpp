@@ -188,8 +188,8 @@ std::string death(const Child& child, bool late, int limit_s) {
                std::to_string(WTERMSIG(child.status)) + " (" + ::strsignal(WTERMSIG(child.status)) +
                ")";
     }
-    return "the " + child.name + " ended with status " +
-           std::to_string(WEXITSTATUS(child.status)) + " and said nothing";
+    return "the " + child.name + " ended with status " + std::to_string(WEXITSTATUS(child.status)) +
+           " and said nothing";
 }
 
 // How much a child's ending explains: nothing, if it went right; little, if it is what

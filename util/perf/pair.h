@@ -47,9 +47,9 @@ class Fd {
 struct Member {
     std::string name; // "server", for what is said of it
     Role role = Role::server;
-    std::size_t seat = 0;   // the processor that it is pinned to, of those that may be used,
-    std::size_t seats = 0;  // and how many are needed for each to have its own; 0: not pinned
-    std::vector<Fd> peers;  // sockets that it alone gets, each to another process
+    std::size_t seat = 0;  // the processor that it is pinned to, of those that may be used,
+    std::size_t seats = 0; // and how many are needed for each to have its own; 0: not pinned
+    std::vector<Fd> peers; // sockets that it alone gets, each to another process
 };
 
 // What became of them.

@@ -151,12 +151,10 @@ Result ping_pongs(S& side, Done& done, const Case& what, Peer& peer, std::size_t
     until(warm, nothing);
     const Stopwatch warming;
     until(warm + half, nothing);
-    const std::uint64_t count =
-        agree(peer, what.amount, half, warming.seconds(), [&] { poll(0); });
+    const std::uint64_t count = agree(peer, what.amount, half, warming.seconds(), [&] { poll(0); });
     Result result;
-    in_pieces(result, count, [&](std::uint64_t n) {
-        until(warm + half + result.operations + n, nothing);
-    });
+    in_pieces(result, count,
+              [&](std::uint64_t n) { until(warm + half + result.operations + n, nothing); });
     Singles singles;
     until(warm + half + count + std::min(count, Singles::kMost), [&] { singles.next(result); });
     return result;
@@ -298,8 +296,7 @@ template <Side S> Result both_ways(S& side, const Case& what, Peer& peer) {
 }
 
 // Several clients stream to one server, which answers each when all of its messages are there.
-template <Side S>
-Result incast_server(S& side, const Case& what, std::span<Peer* const> peers) {
+template <Side S> Result incast_server(S& side, const Case& what, std::span<Peer* const> peers) {
     const std::size_t n = peers.size();
     std::vector<Done> done(n);
     std::vector<std::uint64_t> taken(n);

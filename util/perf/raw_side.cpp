@@ -76,8 +76,8 @@ void RawSide::join(Role role, const Address& peer) {
     }
     const std::size_t space = peer.find(' ');
     const Resolved there = resolve(peer.substr(0, space), peer.substr(space + 1));
-    const int fd = made(
-        ::socket(there->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), "socket");
+    const int fd =
+        made(::socket(there->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), "socket");
     if (::connect(fd, there->ai_addr, there->ai_addrlen) != 0 && errno != EINPROGRESS) {
         fail("connect: %s", std::strerror(errno));
     }

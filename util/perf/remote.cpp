@@ -125,9 +125,7 @@ Case case_of(const std::string& text) {
         const std::size_t space = std::min(line.find(' '), line.size());
         const std::string word = line.substr(0, space);
         const std::string value = line.substr(std::min(space + 1, line.size()));
-        const auto count = [&](std::size_t most) {
-            return number_of<std::size_t>(value, 1, most);
-        };
+        const auto count = [&](std::size_t most) { return number_of<std::size_t>(value, 1, most); };
         if (word == "label") {
             what.way.label = value;
         } else if (word == "kind") {
@@ -178,13 +176,15 @@ Case case_of(const std::string& text) {
 Remote::Remote(const std::string& text)
     : name_(host_and_port(text, kDefaultPort).first),
       port_(host_and_port(text, kDefaultPort).second),
-      peer_([&] {
-          try {
-              return connect_to(name_, port_, kConnect_s);
-          } catch (const Failure& why) {
-              fail("%s (is `dat_perf serve` running there?)", why.what());
-          }
-      }(), Role::client),
+      peer_(
+          [&] {
+              try {
+                  return connect_to(name_, port_, kConnect_s);
+              } catch (const Failure& why) {
+                  fail("%s (is `dat_perf serve` running there?)", why.what());
+              }
+          }(),
+          Role::client),
       own_address_(own_host(peer_.fd())) {
     std::string answer;
     try {

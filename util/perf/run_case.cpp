@@ -25,8 +25,8 @@
 namespace dat::perf {
 
 const char* name(Pattern pattern) {
-    constexpr const char* kNames[] = {"ping",   "turns",      "loaded",  "stream", "both",
-                                      "incast", "write",      "read",    "read_one", "atomic",
+    constexpr const char* kNames[] = {"ping",       "turns",   "loaded", "stream",   "both",
+                                      "incast",     "write",   "read",   "read_one", "atomic",
                                       "atomic_one", "connect", "copy"};
     return kNames[static_cast<int>(pattern)];
 }
@@ -137,10 +137,10 @@ template <Side S> Result run_side(S& side, const Case& what, std::span<Peer* con
     if (what.pattern == Pattern::connect) {
         return run_pattern(side, what, *peers[0], theirs[0]);
     }
-    const std::size_t connections =
-        what.pattern == Pattern::incast   ? 1
-        : what.pattern == Pattern::loaded ? std::max<std::size_t>(what.connections, 2)
-                                          : what.connections;
+    const std::size_t connections = what.pattern == Pattern::incast ? 1
+                                    : what.pattern == Pattern::loaded
+                                        ? std::max<std::size_t>(what.connections, 2)
+                                        : what.connections;
     for (const Address& one : theirs) {
         for (std::size_t i = 0; i < connections; ++i) {
             side.join(role, one);
@@ -188,8 +188,8 @@ Result run_fabric(const Case& what, std::span<Peer* const> peers,
     FabricOptions options = options_of(what, peers.size());
     options.domain = std::move(domain);
     FabricSide side(what.way, options);
-    const bool several = what.connections > 1 || what.pattern == Pattern::loaded ||
-                         what.pattern == Pattern::incast;
+    const bool several =
+        what.connections > 1 || what.pattern == Pattern::loaded || what.pattern == Pattern::incast;
     if (several && !side.connected()) {
         throw NotOffered("FI_EP_RDM endpoints have no connections");
     }
@@ -260,8 +260,7 @@ Result run_threads(const Case& what, std::vector<Peer>& peers, const Shared* sha
             std::exception_ptr trouble;
             try {
                 Peer* const one = &crew.peers[i];
-                const bool alone =
-                    pin_to(2 * i + (client ? 1 : 0), 2 * crew.results.size());
+                const bool alone = pin_to(2 * i + (client ? 1 : 0), 2 * crew.results.size());
                 crew.results[i] = run_one(what, {&one, 1}, shared, domain);
                 crew.results[i].pinned = alone;
             } catch (...) {
@@ -331,7 +330,9 @@ std::vector<Member> members_of(const Case& what, Role role, std::vector<Fd>& lin
         member.role = role;
         member.name = numbered(role == Role::server ? "server" : "client", i, count);
         member.seats = what.threads > 1 ? 0 : count + others;
-        member.seat = !both ? i : incast ? i + (one ? 0 : 1) : 2 * i + (role == Role::server ? 0 : 1);
+        member.seat = !both    ? i
+                      : incast ? i + (one ? 0 : 1)
+                               : 2 * i + (role == Role::server ? 0 : 1);
     }
     for (std::size_t i = 0; i < links.size(); ++i) {
         members[one ? 0 : incast ? i : i / what.threads].peers.push_back(std::move(links[i]));

@@ -86,7 +86,8 @@ double part_with_sum(const std::vector<std::size_t>& ranks, std::size_t count, s
     }
     const std::vector<double>& last = ways[count];
     const double total = std::accumulate(last.begin(), last.end(), 0.0);
-    return std::accumulate(last.begin() + static_cast<std::ptrdiff_t>(sum), last.end(), 0.0) / total;
+    return std::accumulate(last.begin() + static_cast<std::ptrdiff_t>(sum), last.end(), 0.0) /
+           total;
 }
 
 // The same by the normal distribution with the ranks' mean and variance.
@@ -116,9 +117,8 @@ double chance_of_more(const std::vector<double>& before, const std::vector<doubl
     std::vector<double> all = now;
     all.insert(all.end(), before.begin(), before.end());
     const std::vector<std::size_t> ranks = double_ranks(all);
-    const std::size_t sum =
-        std::accumulate(ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(now.size()),
-                        std::size_t{0});
+    const std::size_t sum = std::accumulate(
+        ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(now.size()), std::size_t{0});
     return all.size() <= kExact ? part_with_sum(ranks, now.size(), sum)
                                 : normal_part(ranks, now.size(), sum);
 }

@@ -183,7 +183,8 @@ Range range_of(const Summary& summary) {
 
 // 1, 2 and 5 times powers of ten, as far as there is room for them.
 std::vector<double> ticks(const Range& range, std::size_t room) {
-    for (const std::initializer_list<double> steps : {std::initializer_list<double>{1, 2, 5}, {1}}) {
+    for (const std::initializer_list<double> steps :
+         {std::initializer_list<double>{1, 2, 5}, {1}}) {
         std::vector<double> all;
         for (double power = std::pow(10, std::floor(std::log10(range.low)));
              power <= range.high * 1.001; power *= 10) {
@@ -382,11 +383,11 @@ std::string histogram_svg(const Summary& summary, const Point& point) {
     }
     times = widened(times.low, times.high * 1.04);
     const Range parts = widened(50.0 / static_cast<double>(most), 100);
-    Picture picture(fmt::format("{}: single operations of {}", summary.measure->name,
-                                size_text(point.size)),
-                    "each operation timed by itself, in a run of its own; the share that fell into "
-                    "each of 32 parts of a power of two of nanoseconds, all rounds together",
-                    kHeight + legend_height(point.rows.size()));
+    Picture picture(
+        fmt::format("{}: single operations of {}", summary.measure->name, size_text(point.size)),
+        "each operation timed by itself, in a run of its own; the share that fell into "
+        "each of 32 parts of a power of two of nanoseconds, all rounds together",
+        kHeight + legend_height(point.rows.size()));
     const Scale x(times.low, times.high, kLeft + 4, kWidth - kRight - 4);
     const Scale y(parts.low, parts.high, kHeight - kBottom, kTop);
     draw_value_axis(picture, y, parts, "% of operations");

@@ -53,9 +53,9 @@ void add_row(std::string& text, const Row& row, const std::string& name, const s
         return;
     }
     std::string line = fmt::format(
-        "  {:>8}  {:<{}}  {:>9}  {:>8} .. {:<8}  {:<22}{:>9}{:>9}{:>7}", size, name, width, figure_text(row.spread.median), figure_text(row.spread.low),
-        figure_text(row.spread.high), ratio_text(row, first), factor_text(row.to_memory),
-        factor_text(row.to_socket),
+        "  {:>8}  {:<{}}  {:>9}  {:>8} .. {:<8}  {:<22}{:>9}{:>9}{:>7}", size, name, width,
+        figure_text(row.spread.median), figure_text(row.spread.low), figure_text(row.spread.high),
+        ratio_text(row, first), factor_text(row.to_memory), factor_text(row.to_socket),
         row.processors == 0 ? std::string("-") : fmt::format("{:.2f}", row.processors));
     text += line + "\n";
 }
@@ -159,13 +159,14 @@ std::vector<std::string> settings(const Plan& plan) {
         all.push_back(fmt::format("the two have {} connections", plan.connections));
     }
     if (plan.pairs > 1) {
-        all.push_back(fmt::format("{} pairs of processes at the same time: rates are of all together",
-                                  plan.pairs));
+        all.push_back(fmt::format(
+            "{} pairs of processes at the same time: rates are of all together", plan.pairs));
     }
     if (plan.threads > 1) {
-        all.push_back(fmt::format("{} threads in each process, with an endpoint each in one domain: "
-                                  "rates are of all together",
-                                  plan.threads));
+        all.push_back(
+            fmt::format("{} threads in each process, with an endpoint each in one domain: "
+                        "rates are of all together",
+                        plan.threads));
     }
     if (std::ranges::any_of(plan.measures, [](const Measure* measure) {
             return measure->pattern == Pattern::incast;

@@ -179,7 +179,10 @@ std::string heading(const Domain& domain) {
 std::string domain_text(const Domain& domain, const Domain* before, const Style& style) {
     std::string head = heading(domain);
     if (!domain.answers) {
-        return style.paint(Colour::red, cut(head + "  does not answer: nothing moves this domain, or too many look", style.columns)) +
+        return style.paint(
+                   Colour::red,
+                   cut(head + "  does not answer: nothing moves this domain, or too many look",
+                       style.columns)) +
                "\n";
     }
     if (!domain.sheet) {
@@ -200,9 +203,12 @@ std::string domain_text(const Domain& domain, const Domain* before, const Style&
                     }());
     std::string out = style.paint(Colour::plain, cut(head, style.columns)) + "\n";
     if (domain.stands_still) {
-        out += style.paint(Colour::red, cut(fmt::format("  has made no progress for {}: what follows was so then",
-                                       short_time(domain.age_s)), style.columns)) +
-               "\n";
+        out +=
+            style.paint(Colour::red,
+                        cut(fmt::format("  has made no progress for {}: what follows was so then",
+                                        short_time(domain.age_s)),
+                            style.columns)) +
+            "\n";
     }
     if (totals.rows > 0) {
         command::Table table({0, 4, 5, 6, 7, 8, 9, 10, 11});
