@@ -28,6 +28,9 @@ table.head td, table.foot td { border: 0; }
 td.head-vol, td.foot-date { text-align: center; }
 td.head-rtitle, td.foot-os { text-align: right; }
 img, svg { max-width: 100%; height: auto; background: #fff; }
+a.permalink { color: inherit; text-decoration: none; }
+section h1 { font-size: 1.3em; margin-top: 1.4em; }
+section h2 { font-size: 1.1em; }
 .Bl-tag > dd { margin-left: 2em; }
 a { text-decoration-thickness: 1px; }
 """

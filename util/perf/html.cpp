@@ -22,11 +22,11 @@ constexpr char kHead[] = R"(<!DOCTYPE html>
 <title>dat_perf</title>
 <style>
 :root { color-scheme: light dark; }
-body { font: 15px/1.45 sans-serif; max-width: 62em; margin: 1.5em auto; padding: 0 1em; }
+body { font: 15px/1.45 sans-serif; max-width: 64em; margin: 1.5em auto; padding: 0 1em; }
 h1, h2 { line-height: 1.2; }
 h2 { margin-top: 2em; border-bottom: 1px solid #8888; }
 table { border-collapse: collapse; margin: 1em 0; display: block; overflow-x: auto; }
-th, td { padding: 0.15em 0.8em; text-align: right; white-space: nowrap; }
+th, td { padding: 0.15em 0.6em; text-align: right; white-space: nowrap; }
 th { border-bottom: 1px solid; }
 th.l, td.l { text-align: left; }
 tr.first td { border-top: 1px solid #8884; }

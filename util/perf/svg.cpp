@@ -338,24 +338,34 @@ std::string bars_text(const Summary& summary) {
     return picture.end();
 }
 
-// The part of a way's operations in each bucket, as steps; nothing where there were none.
+// Buckets that are drawn as one: where few operations fell, single ones would be a comb.
+constexpr std::size_t kTogether = 4;
+
+// The part of a way's operations in each of these, as steps.
 std::string steps_of(const Histogram& single, double unit, double least, const Scale& x,
                      const Scale& y) {
     std::string points;
-    const auto total = static_cast<double>(single.total());
     bool any = false;
-    for (std::size_t i = 1; i < Histogram::kBuckets; ++i) {
-        const auto from = static_cast<double>(Histogram::begin_ns(i));
-        const auto to = static_cast<double>(Histogram::end_ns(i));
+    for (std::size_t i = 0; i < Histogram::kBuckets; i += kTogether) {
+        const std::size_t end = std::min(i + kTogether, Histogram::kBuckets);
         if (single.most_ns() < Histogram::begin_ns(i)) {
             break;
         }
-        any = any || single.count(i) > 0;
+        std::uint64_t count = 0;
+        for (std::size_t k = i; k < end; ++k) {
+            count += single.count(k);
+        }
+        any = any || count > 0;
         if (any) {
-            const double part = 100 * static_cast<double>(single.count(i)) / total;
+            const double part =
+                100 * static_cast<double>(count) / static_cast<double>(single.total());
             const double height = y.at(std::max(part, least));
-            points += fmt::format("{:.1f},{:.1f} {:.1f},{:.1f} ", x.at(from / unit), height,
-                                  x.at(to / unit), height);
+            // What takes no time at all has no place on a logarithmic axis.
+            const auto from =
+                static_cast<double>(std::max<std::uint64_t>(Histogram::begin_ns(i), 1));
+            points +=
+                fmt::format("{:.1f},{:.1f} {:.1f},{:.1f} ", x.at(from / unit), height,
+                            x.at(static_cast<double>(Histogram::end_ns(end - 1)) / unit), height);
         }
     }
     return points;
@@ -367,21 +377,25 @@ std::string histogram_svg(const Summary& summary, const Point& point) {
     const double unit = 1000.0 * transfers(summary.measure->pattern);
     Range times{1e300, 0};
     std::uint64_t most = 0;
+    std::vector<Row> rows; // that have any
     for (const Row& row : point.rows) {
         if (row.single.total() > 0) {
-            std::size_t first = 1;
+            std::size_t first = 0;
             while (first + 1 < Histogram::kBuckets && row.single.count(first) == 0) {
                 ++first;
             }
-            times.low = std::min(times.low, static_cast<double>(Histogram::begin_ns(first)) / unit);
+            first -= first % kTogether;
+            const auto begin = std::max<std::uint64_t>(Histogram::begin_ns(first), 1);
+            times.low = std::min(times.low, static_cast<double>(begin) / unit);
             times.high = std::max(times.high, static_cast<double>(row.single.most_ns()) / unit);
             most = std::max(most, row.single.total());
+            rows.push_back(row);
         }
     }
     if (most == 0) {
         return {};
     }
-    times = widened(times.low, times.high * 1.04);
+    times = widened(times.low, times.high * 1.13); // to the end of its step
     const Range parts = widened(50.0 / static_cast<double>(most), 100);
     Picture picture(
         fmt::format("{}: single operations of {}", summary.measure->name, size_text(point.size)),
@@ -397,13 +411,10 @@ std::string histogram_svg(const Summary& summary, const Point& point) {
         picture.write(x.at(tick), kHeight - kBottom + 20, "middle", fmt::format("{:g}", tick), 12);
     }
     draw_frame(picture, std::string(summary.measure->unit) + ", " + summary.measure->title);
-    for (std::size_t i = 0; i < point.rows.size(); ++i) {
-        const Row& row = point.rows[i];
-        if (row.single.total() > 0) {
-            picture.lines(steps_of(row.single, unit, parts.low, x, y), look_of(row.way, i));
-        }
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        picture.lines(steps_of(rows[i].single, unit, parts.low, x, y), look_of(rows[i].way, i));
     }
-    draw_legend(picture, summary, point.rows, false);
+    draw_legend(picture, summary, rows, false);
     return picture.end();
 }
 
