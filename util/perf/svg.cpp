@@ -400,7 +400,7 @@ std::string histogram_svg(const Summary& summary, const Point& point) {
     Picture picture(
         fmt::format("{}: single operations of {}", summary.measure->name, size_text(point.size)),
         "each operation timed by itself, in a run of its own; the share that fell into "
-        "each of 32 parts of a power of two of nanoseconds, all rounds together",
+        "each of 8 parts of a power of two of nanoseconds, all rounds together",
         kHeight + legend_height(point.rows.size()));
     const Scale x(times.low, times.high, kLeft + 4, kWidth - kRight - 4);
     const Scale y(parts.low, parts.high, kHeight - kBottom, kTop);
