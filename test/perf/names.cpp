@@ -187,7 +187,7 @@ Test(perf_remote, what_another_host_may_not_ask_for__is_refused) {
          {"set LD_PRELOAD=/tmp/x.so", "set FI_PROVIDER_PATH=/tmp", "set FI_DAT_TRACE=/etc/x",
           "set PATH=/tmp", "set FI_X", "size 0", "size 1073741825", "size x", "size -1",
           "pattern 99", "kind -1", "connections 1000000", "microseconds 99999999999", "word 1",
-          "pairs 5000", "pairs 1000\nthreads 1000"}) {
+          "pairs 5000", "pairs 1000\nthreads 1000", "kind 2", "kind 4", "pattern 12"}) {
         cr_assert(refused_from_afar(text), "%s", text);
     }
     cr_assert_not(refused_from_afar("set FI_DAT_SHM=0\nset UCX_TLS=tcp"));

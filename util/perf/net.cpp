@@ -3,7 +3,7 @@
 // See net.h. May include: util/perf, std, sockets.
 #include "net.h"
 
-#include "case.h"
+#include "pair.h"
 
 #include <arpa/inet.h>
 #include <cerrno>
@@ -13,28 +13,9 @@
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 namespace dat::perf {
 namespace {
-
-// Closes the socket unless it is taken.
-class Socket {
-  public:
-    explicit Socket(int fd) : fd_(fd) {}
-    ~Socket() {
-        if (fd_ >= 0) {
-            ::close(fd_);
-        }
-    }
-    Socket(const Socket&) = delete;
-    Socket& operator=(const Socket&) = delete;
-    int get() const { return fd_; }
-    int take() { return std::exchange(fd_, -1); }
-
-  private:
-    int fd_;
-};
 
 // 0, or why not, as errno has it.
 int try_connect(int fd, const addrinfo& there, int patience_s) {
@@ -93,7 +74,7 @@ int listen_on(const std::string& host, const std::string& port) {
             if (own->ai_family != family) {
                 continue;
             }
-            Socket socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+            Fd socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
             const int on = 1;
             const int off = 0;
             ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
@@ -102,7 +83,7 @@ int listen_on(const std::string& host, const std::string& port) {
             }
             if (::bind(socket.get(), own->ai_addr, own->ai_addrlen) == 0 &&
                 ::listen(socket.get(), SOMAXCONN) == 0) {
-                return socket.take();
+                return socket.release();
             }
             error = errno;
         }
@@ -114,14 +95,14 @@ int connect_to(const std::string& host, const std::string& port, int patience_s)
     const Resolved all = resolve(host, port);
     int error = 0;
     for (const addrinfo* there = all.get(); there; there = there->ai_next) {
-        Socket socket(::socket(there->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+        Fd socket(::socket(there->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
         error = socket.get() < 0 ? errno : try_connect(socket.get(), *there, patience_s);
         if (error == 0) {
             const int off = 0;
             const int on = 1;
             ::ioctl(socket.get(), FIONBIO, &off);
             ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-            return socket.take();
+            return socket.release();
         }
     }
     fail("%s, port %s: %s", host.c_str(), port.c_str(), std::strerror(error));
