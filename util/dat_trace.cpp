@@ -1,86 +1,72 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // dat_trace: prints what processes have recorded with FI_DAT_TRACE, as Chrome trace events, as a
-// page of HTML, or in a few lines. Exit status: 0, 1 where a file cannot be used or the output not
-// be written, 2 for bad usage. May include: util/trace, core.
-#include "config.h"
-
+// page of HTML, or what is in each file. Exit status: 0, 1 where a file cannot be used or the
+// output not be written, 2 for bad usage. May include: util/trace, util/command, core, CLI11.
+#include "command/command.h"
 #include "trace/model.h"
 #include "trace/output.h"
 
+#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <getopt.h>
-#include <memory>
 #include <new>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 using namespace dat::trace;
+using dat::command::Usage;
 
 namespace {
 
-constexpr const char* kUsage =
-    "usage: dat_trace [--html | --summary] [-o FILE] TRACE...\n"
-    "\n"
-    "Prints what processes have recorded with FI_DAT_TRACE=TRACE as Chrome trace events, which\n"
-    "https://ui.perfetto.dev and chrome://tracing open. Several files are brought together.\n"
-    "\n"
-    "  --html             one page of HTML instead, for any browser; it needs no network\n"
-    "  --summary          a line for each file instead: what is in it\n"
-    "  -o, --output FILE  write to FILE instead of standard output\n"
-    "  --version          the version\n"
-    "  --help             this text\n";
-
 struct Options {
-    void (*write)(const Model&, std::FILE*) = write_chrome;
+    bool html = false;
+    bool summary = false;
+    bool json = false;
     std::string output;
     std::vector<std::string> traces;
 };
 
-// What the user wrote cannot be understood.
-struct Usage : std::runtime_error {
-    using std::runtime_error::runtime_error;
-};
-
 // False: there is nothing more to do.
 bool parse(int argc, char** argv, Options& options) {
-    static const option kLong[] = {
-        {"html", no_argument, nullptr, 'm'},         {"summary", no_argument, nullptr, 's'},
-        {"output", required_argument, nullptr, 'o'}, {"version", no_argument, nullptr, 'v'},
-        {"help", no_argument, nullptr, 'h'},         {nullptr, 0, nullptr, 0}};
-    bool chosen = false;
-    opterr = 0;
-    for (int c = 0; (c = getopt_long(argc, argv, ":o:h", kLong, nullptr)) != -1;) {
-        switch (c) {
-        case 'm':
-        case 's':
-            if (chosen) {
-                throw Usage("--html and --summary do not go together: choose one");
-            }
-            chosen = true;
-            options.write = c == 'm' ? write_page : write_summary;
-            break;
-        case 'o':
-            options.output = optarg;
-            break;
-        case 'v':
-            std::printf("dat_trace (dat) %d.%d\n", DAT_VERSION_MAJOR, DAT_VERSION_MINOR);
-            return false;
-        case 'h':
-            std::fputs(kUsage, stdout);
-            return false;
-        default:
-            throw Usage(std::string(c == ':' ? "a value is missing: " : "no such option: ") +
-                        argv[optind - 1]);
-        }
+    dat::command::Command command(
+        "dat_trace",
+        "Prints what processes have recorded with FI_DAT_TRACE=TRACE as Chrome trace "
+        "events, which https://ui.perfetto.dev and chrome://tracing open. Several files "
+        "are brought together.");
+    command.flag("--html", options.html,
+                 "one page of HTML instead, for any browser; it needs no network");
+    command.flag("--summary", options.summary,
+                 "a line for each file instead: what is in it, and how its clock compares");
+    command.flag("--json", options.json, "the summary as JSON");
+    command.text("-o,--output", options.output, "FILE", "write to FILE instead of standard output");
+    command.app()
+        .add_option("trace", options.traces, "files that FI_DAT_TRACE named")
+        ->type_name("TRACE");
+    if (!command.parse(argc, argv)) {
+        return false;
     }
-    options.traces.assign(argv + optind, argv + argc);
+    if (options.html && (options.summary || options.json)) {
+        throw Usage("--html and --summary do not go together: choose one");
+    }
     if (options.traces.empty()) {
         throw Usage("no trace file is named: it has to be one that FI_DAT_TRACE named");
     }
     return true;
+}
+
+void write(const Options& options, const Model& model, std::FILE* file) {
+    if (options.html) {
+        write_page(model, file);
+    } else if (options.json) {
+        write_summary_json(model, file);
+    } else if (options.summary) {
+        write_summary(model, file);
+    } else {
+        write_chrome(model, file);
+    }
 }
 
 int print(const Options& options) {
@@ -92,7 +78,7 @@ int print(const Options& options) {
             throw Unusable(options.output + ": " + std::strerror(errno));
         }
     }
-    options.write(model, file);
+    write(options, model, file);
     const bool failed = std::ferror(file) != 0;
     if ((file == stdout ? std::fflush(file) : std::fclose(file)) != 0 || failed) {
         throw Unusable("the output cannot be written: " + std::string(std::strerror(errno)));
@@ -103,16 +89,12 @@ int print(const Options& options) {
 } // namespace
 
 int main(int argc, char** argv) {
-    Options options;
-    try {
-        return parse(argc, argv, options) ? print(options) : 0;
-    } catch (const Usage& usage) {
-        std::fprintf(stderr, "dat_trace: %s (--help shows the options)\n", usage.what());
-        return 2;
-    } catch (const Unusable& trouble) {
-        std::fprintf(stderr, "dat_trace: %s\n", trouble.what());
-    } catch (const std::bad_alloc&) {
-        std::fprintf(stderr, "dat_trace: there is not enough memory for so large a trace\n");
-    }
-    return 1;
+    return dat::command::run("dat_trace", 1, 2, [=] {
+        try {
+            Options options;
+            return parse(argc, argv, options) ? print(options) : 0;
+        } catch (const std::bad_alloc&) {
+            throw Unusable("there is not enough memory for so large a trace");
+        }
+    });
 }

@@ -21,7 +21,7 @@ build=(autoconf automake g++ libcli11-dev libfabric-dev libfmt-dev libibverbs-de
     libtool make nlohmann-json3-dev pkg-config systemtap-sdt-dev)
 run=(gcc libfabric-bin libopenmpi-dev openmpi-bin)
 test=(abigail-tools chromium clang-14 clang-format-14 codespell dapl2-utils git iproute2 libclang-rt-14-dev
-    libcriterion-dev libdapl-dev libpmem-dev librapidcheck-dev mandoc procps python3 python3-jsonschema
+    libcriterion-dev libdapl-dev libpmem-dev librapidcheck-dev mandoc pandoc procps python3 python3-jsonschema
     python3-yaml rpm shellcheck tcl tshark util-linux)
 vm=(busybox-static cpio dapl2-utils e2fsprogs gcc-12 ibverbs-providers iproute2 kmod libelf1 librpma0 libssl3
     qemu-system-x86 rdma-core rdmacm-utils tshark xz-utils)

@@ -9,55 +9,38 @@
 //   dat_calls empty 1 COUNT          COUNT times both EVDs while nothing is there
 //
 // May include: dat headers, std.
-#include <dat2/udat.h>
+#include "dat_ends.h"
 
 #include <array>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <netinet/in.h>
 #include <string_view>
 
 namespace {
 
 constexpr DAT_SEG_LENGTH kSize = 64;
 constexpr DAT_COUNT kQueue = 256;
-constexpr DAT_TIMEOUT kSoon = 60'000'000; // us; nothing here takes that long
 
-void check(DAT_RETURN code, const char* call) {
-    if (code != DAT_SUCCESS) {
-        const char* major = "no code at all";
-        const char* minor = "";
-        dat_strerror(code, &major, &minor);
-        std::fprintf(stderr, "dat_calls: %s: %s %s\n", call, major, minor);
-        std::exit(1);
-    }
-}
-#define CHECK(function, ...) check(function(__VA_ARGS__), #function)
-
-class Ends {
+class Ends : bench::Ia {
   public:
     Ends() {
-        char name[] = "lo";
-        DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
-        CHECK(dat_ia_open, name, 8, &async, &ia_);
-        CHECK(dat_pz_create, ia_, &pz_);
         DAT_REGION_DESCRIPTION region{};
         DAT_RMR_CONTEXT at_peer = 0;
         region.for_va = bytes_.data();
-        CHECK(dat_lmr_create, ia_, DAT_MEM_TYPE_VIRTUAL, region, bytes_.size(), pz_,
+        CHECK(dat_lmr_create, ia, DAT_MEM_TYPE_VIRTUAL, region, bytes_.size(), pz,
               DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_VA, &lmr_, &context_, &at_peer, nullptr, nullptr);
-        connections_ = evd(DAT_EVD_CONNECTION_FLAG);
-        sent_ = evd(DAT_EVD_DTO_FLAG);
-        received_ = evd(DAT_EVD_DTO_FLAG);
+        connections_ = evd(kQueue, DAT_EVD_CONNECTION_FLAG);
+        sent_ = evd(kQueue, DAT_EVD_DTO_FLAG);
+        received_ = evd(kQueue, DAT_EVD_DTO_FLAG);
         DAT_EP_ATTR attr{};
         attr.service_type = DAT_SERVICE_TYPE_RC;
         attr.max_recv_dtos = kQueue;
         attr.max_request_dtos = kQueue;
         attr.max_recv_iov = 1;
         attr.max_request_iov = 1;
-        CHECK(dat_ep_create, ia_, pz_, received_, sent_, connections_, &attr, &server_);
-        CHECK(dat_ep_create, ia_, pz_, received_, sent_, connections_, &attr, &client_);
+        CHECK(dat_ep_create, ia, pz, received_, sent_, connections_, &attr, &server_);
+        CHECK(dat_ep_create, ia, pz, received_, sent_, connections_, &attr, &client_);
         const auto first = reinterpret_cast<std::uintptr_t>(bytes_.data());
         from_ = {first, kSize, context_};
         into_ = {first + kSize, kSize, context_};
@@ -66,9 +49,6 @@ class Ends {
         there_.rmr_context = at_peer;
         connect();
     }
-    ~Ends() { dat_ia_close(ia_, DAT_CLOSE_ABRUPT_FLAG); }
-    Ends(const Ends&) = delete;
-    Ends& operator=(const Ends&) = delete;
 
     void message(std::uint64_t burst) {
         for (std::uint64_t i = 0; i < burst; ++i) {
@@ -96,7 +76,7 @@ class Ends {
         DAT_EVENT event;
         for (const DAT_EVD_HANDLE evd : {received_, sent_}) {
             if (dat_evd_dequeue(evd, &event) != DAT_QUEUE_EMPTY) {
-                check(DAT_INTERNAL_ERROR, "an EVD that is to be empty");
+                bench::check(DAT_INTERNAL_ERROR, "an EVD that is to be empty");
             }
         }
     }
@@ -107,29 +87,11 @@ class Ends {
         cookie.as_64 = number;
         return cookie;
     }
-    DAT_EVD_HANDLE evd(DAT_EVD_FLAGS flags) const {
-        DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
-        CHECK(dat_evd_create, ia_, kQueue, DAT_HANDLE_NULL, flags, &evd);
-        return evd;
-    }
     void connect() {
-        const DAT_EVD_HANDLE requests = evd(DAT_EVD_CR_FLAG);
-        DAT_PSP_HANDLE psp = DAT_HANDLE_NULL;
-        DAT_CONN_QUAL qualifier = 0;
-        CHECK(dat_psp_create_any, ia_, &qualifier, requests, DAT_PSP_CONSUMER_FLAG, &psp);
-        sockaddr_in address{};
-        address.sin_family = AF_INET;
-        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-        CHECK(dat_ep_connect, client_, reinterpret_cast<DAT_IA_ADDRESS_PTR>(&address), qualifier,
-              kSoon, 0, nullptr, DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG);
-        DAT_EVENT event{};
-        DAT_COUNT more = 0;
-        CHECK(dat_evd_wait, requests, kSoon, 1, &event, &more);
-        CHECK(dat_cr_accept, event.event_data.cr_arrival_event_data.cr_handle, server_, 0, nullptr);
+        bench::connect(client_, *this, server_);
         for (int i = 0; i < 2; ++i) {
-            CHECK(dat_evd_wait, connections_, kSoon, 1, &event, &more);
-            if (event.event_number != DAT_CONNECTION_EVENT_ESTABLISHED) {
-                check(DAT_INTERNAL_ERROR, "the connection");
+            if (bench::wait_for(connections_).event_number != DAT_CONNECTION_EVENT_ESTABLISHED) {
+                bench::check(DAT_INTERNAL_ERROR, "the connection");
             }
         }
     }
@@ -139,16 +101,14 @@ class Ends {
         while (code == DAT_QUEUE_EMPTY) {
             code = dat_evd_dequeue(evd, &event);
         }
-        check(code, "dat_evd_dequeue");
+        bench::check(code, "dat_evd_dequeue");
         const DAT_DTO_COMPLETION_EVENT_DATA& dto = event.event_data.dto_completion_event_data;
         if (dto.status != DAT_DTO_SUCCESS || dto.user_cookie.as_64 != expected) {
-            check(DAT_INTERNAL_ERROR, "an operation");
+            bench::check(DAT_INTERNAL_ERROR, "an operation");
         }
     }
 
     std::array<char, 2 * kSize> bytes_{};
-    DAT_IA_HANDLE ia_ = DAT_HANDLE_NULL;
-    DAT_PZ_HANDLE pz_ = DAT_HANDLE_NULL;
     DAT_LMR_HANDLE lmr_ = DAT_HANDLE_NULL;
     DAT_LMR_CONTEXT context_ = 0;
     DAT_EVD_HANDLE connections_ = DAT_HANDLE_NULL;

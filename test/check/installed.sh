@@ -51,7 +51,7 @@ sed -e "s,^$libdir/,LIB/," -e t -e "s,^$prefix/,," "$work/installed" |
         -e '^include/rdma/fi_ext_dat\.h$' -e '^bin/dat_(doctor|info|perf|states|top|trace)$' \
         -e '^share/man/man1/dat_(doctor|info|perf|states|top|trace)\.1$' \
         -e '^share/bash-completion/completions/dat_[a-z]+$' -e '^share/dat/schema/dat_[a-z]+\.schema\.json$' \
-        -e '^share/man/man7/(fi_dat|dat_ep_states)\.7$' \
+        -e '^share/man/man7/(fi_dat|dat_ep_states|dat_mpi|dat_verbs|dat_capture)\.7$' \
         >"$work/others"
 # librpma has folders of its own, where it was not left out.
 grep -E -e '^LIB/dat/rpma/librpma\.(so(\.0(\.0\.0)?)?|la)$' -e '^LIB/pkgconfig/librpma\.pc$' \

@@ -20,7 +20,7 @@ complain() {
     bad=$((bad + 1))
 }
 
-commands='dat_doctor dat_info dat_perf dat_states'
+commands='dat_doctor dat_info dat_perf dat_states dat_top dat_trace'
 version=$(sed -n 's/^#define PACKAGE_VERSION "\(.*\)"/\1/p' "$build/config.h")
 
 # --- options ------------------------------------------------------------------------
@@ -39,8 +39,10 @@ for command in $commands; do
     [ ! -s "$work/out" ] && [ "$(wc -l <"$work/err")" -eq 1 ] && grep -q "^$command: .*--help" "$work/err" ||
         complain "$command --nonsense: $(cat "$work/out" "$work/err")"
     # Each option is on the manual page.
+    grep -q '^\.SH EXAMPLES' "$root/man/$command.1" || complain "man/$command.1 has no examples"
+    [ -e "$root/util/command/schema/$command.schema.json" ] || complain "$command has no schema"
     pages=("$build/$command")
-    [ "$command" != dat_perf ] || pages=("$build/$command compare" "$build/$command floor")
+    [ "$command" != dat_perf ] || pages=("$build/$command compare" "$build/$command floor" "$build/$command serve")
     for page in "${pages[@]}"; do
         # Unquoted on purpose: a command and its subcommand.
         # shellcheck disable=SC2086
@@ -118,6 +120,11 @@ grep -q "\"status\": $status,\$" "$work/doctor.json" || complain 'the status is 
 "$build/dat_perf" compare --rounds 1 --operations 5 --providers dat,no_such --skip-missing \
     --test latency,connect --sizes 8 --json "$work/perf.json" >/dev/null 2>&1 ||
     complain 'dat_perf --json fails'
+"$build/dat_top" --once --interval 0.1 --json >"$work/top.json" || complain 'dat_top --json fails'
+FI_DAT_TRACE=$work/trace "$build/dat_perf" compare --rounds 1 --operations 5 --providers dat --no-limits \
+    --test latency --sizes 8 >/dev/null || complain 'nothing is recorded'
+"$build/dat_trace" --json "$work"/trace* >"$work/trace.json" || complain 'dat_trace --json fails'
+grep -q '"operations": [1-9]' "$work/trace.json" || complain "no operation is recorded: $(<"$work/trace.json")"
 echo '{"command": "dat_doctor"}' >"$work/wrong.json"
 sed 's/"mend"/"remedy"/' "$work/faulty.json" >"$work/changed.json"
 schema=$root/util/command/schema
@@ -130,6 +137,8 @@ $python "$root/test/command/validate.py" \
     "$schema/dat_info.schema.json" "$work/info.json" \
     "$schema/dat_states.schema.json" "$work/states.json" \
     "$schema/dat_perf.schema.json" "$work/perf.json" \
+    "$schema/dat_top.schema.json" "$work/top.json" \
+    "$schema/dat_trace.schema.json" "$work/trace.json" \
     --refuse "$schema/dat_doctor.schema.json" "$work/wrong.json" \
     --refuse "$schema/dat_doctor.schema.json" "$work/changed.json" || validated=$?
 [ $validated -eq 0 ] || complain "JSON and schemas: status $validated"
@@ -157,7 +166,14 @@ offers '--json' dat_info --j
 offers 'dot json man md' dat_states --format ''
 offers 'man md' dat_states --format m
 offers 'compare' dat_perf comp
-offers '--seconds --sizes --skip-missing --svg' dat_perf compare --s
+offers '--seconds --senders --sizes --skip-missing --svg' dat_perf compare --s
+offers '--pid --prometheus' dat_top --p
+offers 'ends' dat_top e
+offers '--summary' dat_trace --s
+cd "$work" || exit 1
+offers 'trace.json' dat_trace trace.j
+offers 'perf.json' dat_perf compare --baseline perf
+cd - >/dev/null || exit 1
 offers '--seconds --sizes --svg' dat_perf floor --s
 offers 'limit-backlog limit-files limit-locked limit-memory limit-ports' dat_doctor --check lim
 

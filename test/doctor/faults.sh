@@ -10,6 +10,7 @@
 set -u
 
 fault=$1 work=$2 root=$3 build=$4
+. "$root/util/common.sh"
 doctor=$build/dat_doctor
 preload=$build/.libs/libdatfault.so
 address=203.0.113.2 # of this host
@@ -368,19 +369,7 @@ fault_loopback_memory__none_is_granted() {
 
 # process_vm_readv(2) fails with EPERM, as in many containers.
 fault_loopback_copies() {
-    cat >"$work/without_copying" <<'PYTHON'
-import ctypes, os, struct, sys
-libc = ctypes.CDLL(None, use_errno=True)
-NR_PROCESS_VM_READV, EPERM = {"x86_64": 310, "aarch64": 270}[os.uname().machine], 1
-steps = [(0x20, 0, 0, 0), (0x15, 0, 1, NR_PROCESS_VM_READV),  # the number of the call
-         (0x06, 0, 0, 0x00050000 | EPERM), (0x06, 0, 0, 0x7fff0000)]
-code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *s) for s in steps))
-program = ctypes.create_string_buffer(struct.pack("HP", len(steps), ctypes.addressof(code)))
-if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, program, 0, 0):
-    sys.exit("seccomp: " + os.strerror(ctypes.get_errno()))
-os.execvp(sys.argv[1], sys.argv[1:])
-PYTHON
-    prefix=(python3 "$work/without_copying")
+    prefix=(python3 "$root/test/transport/without_copying.py")
     sees loopback-copies WARN 'come in pieces' 'docker run --cap-add SYS_PTRACE'
     grep -q 'cause: process_vm_readv(2): Operation not permitted; .*seccomp' "$work/out" ||
         fail "no cause: $(<"$work/out")"
@@ -391,10 +380,8 @@ PYTHON
 # A file in the place of the kernel's setting of Yama.
 fault_loopback_copies__by_yama() {
     fault_loopback_copies
-    mount -t tmpfs none /proc/sys/kernel
-    mkdir /proc/sys/kernel/yama
-    echo 1 >/proc/sys/kernel/yama/ptrace_scope
-    prefix=(python3 "$work/without_copying")
+    sh -c "$yama_forbids"
+    prefix=(python3 "$root/test/transport/without_copying.py")
     sees loopback-copies WARN 'come in pieces' '^as root: sysctl -w kernel.yama.ptrace_scope=0$'
     umount /proc/sys/kernel
     prefix=()

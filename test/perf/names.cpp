@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// What a user may write: sizes, providers, tests; and what is said of what is missing.
+// What a user may write: sizes, providers, tests; what another host may ask for; and what is said
+// of what is missing.
 // May include: util/perf, std.
+#include "util/perf/foreign.h"
 #include "util/perf/measure.h"
+#include "util/perf/net.h"
+#include "util/perf/remote.h"
+#include "util/perf/run_case.h"
 #include "util/perf/way.h"
 
 #include <criterion/criterion.h>
@@ -123,8 +128,67 @@ Test(perf_names, missing_provider__is_named_with_those_that_are_here) {
 }
 
 Test(perf_names, provider_of_no_libfabric__is_missing_with_a_list) {
-    const auto lines = missing(parse_ways("no_such_provider"), "127.0.0.1");
+    std::string version;
+    const auto lines = missing(parse_ways("no_such_provider"), "127.0.0.1", version);
     cr_assert_eq(lines.size(), 1u);
     cr_assert(lines[0].find("provider 'no_such_provider' is not here; libfabric has:") == 0, "%s",
               lines[0].c_str());
+}
+
+Test(perf_names, host__may_have_a_port) {
+    using Both = std::pair<std::string, std::string>;
+    cr_assert(host_and_port("far", "1") == (Both{"far", "1"}));
+    cr_assert(host_and_port("far:77", "1") == (Both{"far", "77"}));
+    cr_assert(host_and_port("fe80::1%eth0", "1") == (Both{"fe80::1%eth0", "1"}));
+    cr_assert(host_and_port("[::1]:77", "1") == (Both{"::1", "77"}));
+    cr_assert(host_and_port("[::1]", "1") == (Both{"::1", "1"}));
+}
+
+Test(perf_names, what_is_measured_beside__is_known_by_name) {
+    const std::vector<Way> ways = parse_foreign("ucx@UCX_TLS=tcp,openmpi");
+    cr_assert(ways.at(0).kind == Kind::ucx && ways.at(1).kind == Kind::mpi);
+    cr_assert_eq(ways[0].environment.at(0).second, "tcp");
+    cr_assert(refused([] { parse_foreign("mpich"); }));
+}
+
+namespace {
+
+bool refused_from_afar(const std::string& text) {
+    try {
+        case_of(text);
+    } catch (const Failure&) {
+        return true;
+    }
+    return false;
+}
+
+} // namespace
+
+Test(perf_remote, case__arrives_as_it_was_sent) {
+    Case what;
+    what.way = parse_ways("dat@FI_DAT_SHM=0@msg").at(0);
+    what.pattern = Pattern::incast;
+    what.size = 4096;
+    what.amount = {17, 0.25};
+    what.waits = true;
+    what.connections = 3;
+    what.senders = 5;
+    const Case there = case_of(text_of(what));
+    cr_assert_eq(text_of(there), text_of(what));
+    cr_assert_eq(there.way.label, "dat@FI_DAT_SHM=0@msg");
+    cr_assert(there.way.endpoint == Endpoint::msg && there.pattern == Pattern::incast);
+    cr_assert(there.way.environment == what.way.environment && there.waits);
+    cr_assert_eq(link_count(there), 5u);
+}
+
+// What would have this host load or write files, or work for hours.
+Test(perf_remote, what_another_host_may_not_ask_for__is_refused) {
+    for (const char* text :
+         {"set LD_PRELOAD=/tmp/x.so", "set FI_PROVIDER_PATH=/tmp", "set FI_DAT_TRACE=/etc/x",
+          "set PATH=/tmp", "set FI_X", "size 0", "size 1073741825", "size x", "size -1",
+          "pattern 99", "kind -1", "connections 1000000", "microseconds 99999999999", "word 1",
+          "pairs 5000", "pairs 1000\nthreads 1000", "kind 2", "kind 4", "pattern 12"}) {
+        cr_assert(refused_from_afar(text), "%s", text);
+    }
+    cr_assert_not(refused_from_afar("set FI_DAT_SHM=0\nset UCX_TLS=tcp"));
 }

@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -134,4 +135,60 @@ Test(perf_pair, process_alone__returns_or_explains) {
     const Outcome outcome = run_alone([]() -> std::string { fail("gone"); }, kLong_s);
     cr_assert(outcome.ending == Ending::failed && says(outcome, "gone"));
     nothing_left();
+}
+
+Test(perf_pair, several__meet_in_a_crowd_and_each_is_heard) {
+    constexpr std::size_t kMany = 3;
+    auto* const crowd = static_cast<Crowd*>(
+        ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    cr_assert_neq(static_cast<void*>(crowd), MAP_FAILED);
+    std::vector<Member> members(2 * kMany);
+    for (std::size_t i = 0; i < kMany; ++i) {
+        auto [server, client] = make_link();
+        members[i].role = Role::server;
+        members[i].peers.push_back(std::move(server));
+        members[kMany + i].role = Role::client;
+        members[kMany + i].name = "client " + std::to_string(i + 1);
+        members[kMany + i].peers.push_back(std::move(client));
+    }
+    const Outcome outcome = run_members(
+        std::move(members),
+        [&](const Member& member, std::vector<Peer>& peers) {
+            if (!peers.at(0).client()) {
+                return peers[0].hear();
+            }
+            peers[0].join_crowd(crowd, kMany);
+            peers[0].meet_crowd([] {});
+            // All have come: nobody passes who would be the only one.
+            const auto arrived = crowd->arrived.load();
+            peers[0].meet_crowd([] {});
+            peers[0].tell(member.name);
+            return std::to_string(arrived >= kMany ? 1 : 0);
+        },
+        kLong_s);
+    cr_assert(outcome.ending == Ending::right, "%s", outcome.why.c_str());
+    for (std::size_t i = 0; i < kMany; ++i) {
+        cr_assert_eq(outcome.said.at(i), "client " + std::to_string(i + 1));
+        cr_assert_eq(outcome.said.at(kMany + i), "1");
+    }
+    ::munmap(crowd, 4096);
+    nothing_left();
+}
+
+Test(perf_pair, long_messages__arrive_whole) {
+    const std::string bytes(1'000'000, 'x');
+    const Outcome outcome = run_pair(
+        [&](Peer& peer) {
+            if (peer.client()) {
+                peer.tell(bytes);
+                peer.tell("");
+                peer.tell("end");
+                return std::string();
+            }
+            const bool whole = peer.hear() == bytes;
+            const bool empty = peer.hear().empty();
+            return std::string(whole && empty ? peer.hear() : "something else");
+        },
+        kLong_s);
+    cr_assert_eq(outcome.server, "end", "%s", outcome.why.c_str());
 }

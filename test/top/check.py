@@ -12,6 +12,7 @@
 # Exit status 1 and a line where something is not so; 77 where there is no jsonschema (Debian:
 # python3-jsonschema).
 import json
+import os
 import re
 import sys
 
@@ -22,18 +23,14 @@ def fail(*words):
 
 
 def look_at_json(schema_file, expressions):
-    try:
-        import jsonschema
-    except ImportError:
-        print("there is no jsonschema for", sys.executable)
-        sys.exit(77)
+    sys.dont_write_bytecode = True
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../command"))
+    from validate import errors_of
+
     text = sys.stdin.read()
     document = json.loads(text)
-    with open(schema_file, encoding="utf-8") as file:
-        schema = json.load(file)
-    jsonschema.Draft7Validator.check_schema(schema)
-    for error in jsonschema.Draft7Validator(schema).iter_errors(document):
-        fail("/".join(map(str, error.path)), error.message[:300])
+    for error in errors_of(schema_file, document):
+        fail(error)
 
     def of(process):
         return next((each for each in document["domains"] if each["process"] == process), None)

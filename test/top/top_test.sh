@@ -13,7 +13,7 @@ build=$(cd "${DAT_BUILDDIR:-.}" && pwd)
 root=$(cd "${DAT_SRCDIR:-$(dirname "${BASH_SOURCE[0]}")/../..}" && pwd)
 directory=${1:-$build/test/transport}
 top=$build/dat_top
-schema=$root/util/top/dat_top.schema.json
+schema=$root/util/command/schema/dat_top.schema.json
 export FI_PROVIDER=dat FI_PROVIDER_PATH=$build/.libs FI_DAT_TRANSPORT=soft FI_LOG_LEVEL=warn
 unset FI_DAT_STATS FI_DAT_SHM FI_DAT_SHM_PEERS FI_DAT_IFACE
 

@@ -151,7 +151,7 @@ refused 1 'damaged' "$trace" "$folder/short"
 refused 1 'version 2' "$trace" "$folder/version"
 refused 1 'No such file' "$trace" "$folder/nothing"
 refused 2 'no trace file is named' "$trace"
-refused 2 'no such option: --htm1' "$trace" --htm1 "$folder/sim"
+refused 2 '--htm1' "$trace" --htm1 "$folder/sim"
 refused 2 'choose one' "$trace" --html --summary "$folder/sim"
 refused 1 'No space left' "$trace" -o /dev/full "$folder/sim"
 # A trace whose records are noise is no reason to end badly.

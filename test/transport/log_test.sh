@@ -132,22 +132,9 @@ kill "$relay" && wait "$relay" 2>/dev/null
 relay=
 stop_both
 
-# A process that may not read others' memory, as in many containers: process_vm_readv(2) fails with
-# EPERM. A file, if there is one, stands in place of the kernel's setting of Yama.
-cat >"$pipes/without_copying" <<'PYTHON'
-import ctypes, os, struct, sys
-libc = ctypes.CDLL(None, use_errno=True)
-NR_PROCESS_VM_READV, EPERM = {"x86_64": 310, "aarch64": 270}[os.uname().machine], 1
-steps = [(0x20, 0, 0, 0), (0x15, 0, 1, NR_PROCESS_VM_READV),  # the number of the call
-         (0x06, 0, 0, 0x00050000 | EPERM), (0x06, 0, 0, 0x7fff0000)]
-code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *s) for s in steps))
-program = ctypes.create_string_buffer(struct.pack("HP", len(steps), ctypes.addressof(code)))
-if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, program, 0, 0):
-    sys.exit("seccomp: " + os.strerror(ctypes.get_errno()))
-os.execvp(sys.argv[1], sys.argv[1:])
-PYTHON
+without_copying=$root/test/transport/without_copying.py
 current='memory in pieces, behind a filter of seccomp'
-begin a 127.0.0.1 python3 "$pipes/without_copying"
+begin a 127.0.0.1 python3 "$without_copying"
 begin b 127.0.0.1
 together
 if [ -e /proc/sys/kernel/yama/ptrace_scope ] && [ "$(</proc/sys/kernel/yama/ptrace_scope)" -gt 0 ]; then
@@ -157,11 +144,8 @@ else
 fi
 stop_both
 current='memory in pieces, by Yama'
-# shellcheck disable=SC2016
-yama='mount -t tmpfs none /proc/sys/kernel && mkdir /proc/sys/kernel/yama &&
-    echo 1 >/proc/sys/kernel/yama/ptrace_scope'
-if unshare --mount sh -c "$yama" 2>/dev/null; then
-    begin a 127.0.0.1 unshare --mount sh -c "$yama"' && exec "$@"' sh python3 "$pipes/without_copying"
+if unshare --mount sh -c "$yama_forbids" 2>/dev/null; then
+    begin a 127.0.0.1 unshare --mount sh -c "$yama_forbids"' && exec "$@"' sh python3 "$without_copying"
     begin b 127.0.0.1
     together
     says a 'come in pieces: kernel.yama.ptrace_scope is 1, 0 would let process [0-9]+ be read'

@@ -8,6 +8,7 @@
 #include "soft/iwarp/connect.h"
 #include "soft/shm/viewers.h"
 #include "soft/statistics_page.h"
+#include "util/top/page_socket.h"
 
 #include <array>
 #include <atomic>
@@ -203,37 +204,15 @@ std::string shown_name() {
     return {};
 }
 
-dat::iwarp::Socket knock(const std::string& name) {
-    dat::iwarp::Socket socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    std::memcpy(address.sun_path + 1, name.data(), name.size());
-    const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-    return ::connect(socket.fd(), reinterpret_cast<sockaddr*>(&address), size) == 0
-               ? std::move(socket)
-               : dat::iwarp::Socket();
+using dat::top::Descriptor;
+
+// What is given to who connects. None: the end came instead.
+Descriptor given(const Descriptor& socket) {
+    return std::move(dat::top::receive_page(socket).memory);
 }
 
-// What is given to who knocks. None: the end came instead.
-dat::iwarp::Socket given(const dat::iwarp::Socket& socket) {
-    std::uint64_t hello = 0;
-    iovec bytes{&hello, sizeof hello};
-    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> room{};
-    msghdr message{};
-    message.msg_iov = &bytes;
-    message.msg_iovlen = 1;
-    message.msg_control = room.data();
-    message.msg_controllen = room.size();
-    if (recvmsg(socket.fd(), &message, MSG_DONTWAIT) <= 0 || !CMSG_FIRSTHDR(&message)) {
-        return {};
-    }
-    int fd = -1;
-    std::memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof fd);
-    return dat::iwarp::Socket(fd);
-}
-
-bool is_readable(const dat::iwarp::Socket& socket) {
-    pollfd fd{socket.fd(), POLLIN, 0};
+bool is_readable(const Descriptor& socket) {
+    pollfd fd{socket.get(), POLLIN, 0};
     return poll(&fd, 1, 0) == 1;
 }
 
@@ -262,18 +241,18 @@ struct Scene {
     }
     // Looks from now on.
     void look() {
-        viewer = knock(shown_name());
+        viewer = dat::top::connect_to_domain(shown_name());
         cr_assert(viewer ? true : false);
         cr_assert(run([&] { return is_readable(viewer); }));
-        const dat::iwarp::Socket memory = given(viewer);
+        const Descriptor memory = given(viewer);
         cr_assert(memory ? true : false);
         // Nobody else can write there, or make it shorter.
         cr_assert_eq(
-            mmap(nullptr, sizeof(page::Page), PROT_READ | PROT_WRITE, MAP_SHARED, memory.fd(), 0),
+            mmap(nullptr, sizeof(page::Page), PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0),
             MAP_FAILED);
-        cr_assert_neq(ftruncate(memory.fd(), 0), 0);
+        cr_assert_neq(ftruncate(memory.get(), 0), 0);
         void* const mapped =
-            mmap(nullptr, sizeof(page::Page), PROT_READ, MAP_SHARED, memory.fd(), 0);
+            mmap(nullptr, sizeof(page::Page), PROT_READ, MAP_SHARED, memory.get(), 0);
         cr_assert_neq(mapped, MAP_FAILED);
         page = static_cast<const page::Page*>(mapped);
         cr_assert_eq(page->magic, page::kMagic);
@@ -294,7 +273,7 @@ struct Scene {
     Requests requests;
     Domain near_domain;
     Domain far_domain;
-    dat::iwarp::Socket viewer;
+    Descriptor viewer;
     const page::Page* page = nullptr;
     std::unique_ptr<page::Sheet> sheet = std::make_unique<page::Sheet>();
 };
@@ -385,7 +364,7 @@ Test(statistics, a_message_that_waits_for_a_receive_is_counted) {
         cr_assert(scene.run([&] { return near.receives.size() == 1; }));
         cr_assert_eq(scene.next_sheet().rows[0].waits_for_receive, 0);
         cr_assert_eq(scene.next_sheet().totals.not_ready, 1);
-        scene.viewer.close();
+        scene.viewer.reset();
     }
 }
 
@@ -470,7 +449,7 @@ Test(statistics, who_does_not_look_costs_one_descriptor) {
     cr_assert_eq(descriptors(), with_one);
     scene.look();
     cr_assert_gt(descriptors(), with_one);
-    scene.viewer.close();
+    scene.viewer.reset();
     cr_assert(scene.run([&] { return descriptors() == with_one; }));
     cr_assert_gt(each, 0);
     // And it can be looked at again.
@@ -494,13 +473,13 @@ Test(statistics, viewers_that_misbehave_change_nothing) {
     Scene scene;
     scene.look();
     for (int i = 0; i < 3; ++i) {
-        cr_assert_eq(send(scene.viewer.fd(), "word", 4, MSG_NOSIGNAL), 4);
+        cr_assert_eq(send(scene.viewer.get(), "word", 4, MSG_NOSIGNAL), 4);
     }
     scene.next_sheet();
     scene.next_sheet();
-    std::vector<dat::iwarp::Socket> crowd;
+    std::vector<Descriptor> crowd;
     for (int i = 0; i < 40; ++i) {
-        if (dat::iwarp::Socket one = knock(shown_name())) {
+        if (Descriptor one = dat::top::connect_to_domain(shown_name())) {
             crowd.push_back(std::move(one));
         }
         scene.next_sheet();
@@ -514,7 +493,7 @@ Test(statistics, viewers_that_misbehave_change_nothing) {
     crowd.clear();
     scene.next_sheet();
     scene.next_sheet();
-    dat::iwarp::Socket again = knock(shown_name());
+    Descriptor again = dat::top::connect_to_domain(shown_name());
     cr_assert(scene.run([&] { return is_readable(again); }));
     cr_assert(given(again) ? true : false);
 }
@@ -536,11 +515,11 @@ Test(statistics, another_user_is_given_nothing) {
         }
         char said = 'c';
         for (int i = 0; i < 200 && said == 'c'; ++i) { // more than are taken at once
-            const dat::iwarp::Socket socket = knock(name);
+            const Descriptor socket = dat::top::connect_to_domain(name);
             if (!socket) {
                 continue; // many wait
             }
-            pollfd fd{socket.fd(), POLLIN, 0};
+            pollfd fd{socket.get(), POLLIN, 0};
             if (poll(&fd, 1, 20000) != 1) {
                 said = 't';
             } else if (given(socket)) {

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #
-# Completes the options of dat_doctor, dat_info, dat_perf and dat_states. They are taken from what
+# Completes the options of the commands of dat, and files where they take some. The options are taken from what
 # --help of the command prints, so that they are those of the command that would run.
 
 # Prints the words of the lines of `--help` that begin with $1: the options, or the subcommands.
@@ -40,27 +40,29 @@ _dat_command() {
     if [ "$COMP_CWORD" -gt 1 ] && grep -qx -e "${COMP_WORDS[1]}" <<<"$commands"; then
         called+=("${COMP_WORDS[1]}")
     fi
-    case $before in
-    --check) words=$("$command" --list 2>/dev/null | awk '{print $1}') ;;
-    --json | --csv)
-        # Of dat_perf a file; of the others there is nothing behind it.
-        [ "${command##*/}" != dat_perf ] || {
-            mapfile -t COMPREPLY < <(compgen -f -- "$word")
-            return
-        }
-        words=$(_dat_words options "${called[@]}")
+    case ${command##*/}:$before in
+    *:--check) words=$("$command" --list 2>/dev/null | awk '{print $1}') ;;
+    # Where they have a file behind them; elsewhere they are words alone.
+    dat_perf:--baseline | dat_perf:--csv | dat_perf:--html | dat_perf:--json | dat_top:--prometheus | \
+        dat_trace:--output | dat_trace:-o)
+        mapfile -t COMPREPLY < <(compgen -f -- "$word")
+        return
         ;;
-    --svg)
+    *:--svg)
         mapfile -t COMPREPLY < <(compgen -d -- "$word")
         return
         ;;
-    --peer | --to)
+    *:--peer | *:--to)
         mapfile -t COMPREPLY < <(compgen -A hostname -- "$word")
         return
         ;;
-    -*) words=$(_dat_values "$before" "${called[@]}") ;;
+    *:-*) words=$(_dat_values "$before" "${called[@]}") ;;
     *) words= ;;
     esac
+    if [ -z "$words" ] && [ "${command##*/}" = dat_trace ] && [[ $word != -* ]]; then
+        mapfile -t COMPREPLY < <(compgen -f -- "$word")
+        return
+    fi
     if [ -z "$words" ]; then
         words=$(_dat_words options "${called[@]}")
         [ ${#called[@]} -gt 1 ] || words+=" $commands"
@@ -68,4 +70,4 @@ _dat_command() {
     mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
 }
 
-complete -F _dat_command dat_doctor dat_info dat_perf dat_states
+complete -F _dat_command dat_doctor dat_info dat_perf dat_states dat_top dat_trace

@@ -25,6 +25,10 @@ inline Json json_head(const char* name) {
 inline std::string json_text(const Json& json) {
     return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
+// In one line, of a command that prints again and again.
+inline std::string json_line(const Json& json) {
+    return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
 
 } // namespace dat::command
 

@@ -58,25 +58,35 @@ std::string Paint::operator()(Colour colour, std::string_view text) const {
                                 : std::string(text);
 }
 
-std::string Table::text(const std::string& indent) const {
+std::string cut(std::string text, std::size_t columns) {
+    if (columns != kUnlimited && text.size() > columns) {
+        text.resize(columns);
+    }
+    return text;
+}
+
+std::string Table::text(const std::string& indent, const Paint* paint, std::size_t columns) const {
     std::vector<std::size_t> widths;
-    for (const auto& row : rows_) {
-        widths.resize(std::max(widths.size(), row.size()));
-        for (std::size_t i = 0; i < row.size(); ++i) {
-            widths[i] = std::max(widths[i], row[i].size());
+    for (const Row& row : rows_) {
+        widths.resize(std::max(widths.size(), row.cells.size()));
+        for (std::size_t i = 0; i < row.cells.size(); ++i) {
+            widths[i] = std::max(widths[i], row.cells[i].size());
         }
     }
     std::string all;
-    for (const auto& row : rows_) {
+    for (const Row& row : rows_) {
         std::string line = indent;
-        for (std::size_t i = 0; i < row.size(); ++i) {
-            line += row[i];
-            if (i + 1 < row.size()) {
-                line.append(widths[i] - row[i].size() + 2, ' ');
+        for (std::size_t i = 0; i < row.cells.size(); ++i) {
+            const std::size_t space = widths[i] - row.cells[i].size();
+            const bool right = std::ranges::find(right_, i) != right_.end();
+            line += (right ? std::string(space, ' ') : std::string()) + row.cells[i];
+            if (i + 1 < row.cells.size()) {
+                line.append((right ? 0 : space) + 2, ' ');
             }
         }
         line.erase(line.find_last_not_of(' ') + 1);
-        all += line + "\n";
+        line = cut(std::move(line), columns);
+        all += (paint ? (*paint)(row.colour, line) : line) + "\n";
     }
     return all;
 }

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace dat::command {
@@ -37,16 +38,29 @@ class Paint {
     const bool on_;
 };
 
+// The text, no longer than `columns` (kUnlimited: as long as it is).
+std::string cut(std::string text, std::size_t columns);
+
 // Columns under each other, as wide as they have to be, with two blanks between them. Nothing is
 // behind the last one.
 class Table {
   public:
-    void add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
-    // Each line begins with `indent`.
-    std::string text(const std::string& indent = "") const;
+    // `right`: the columns, by number, whose cells stand on the right.
+    explicit Table(std::vector<std::size_t> right = {}) : right_(std::move(right)) {}
+    void add(std::vector<std::string> cells, Colour colour = Colour::plain) {
+        rows_.push_back({std::move(cells), colour});
+    }
+    // Each line begins with `indent`, and is cut off at `columns`. Colours are those of `paint`.
+    std::string text(const std::string& indent = "", const Paint* paint = nullptr,
+                     std::size_t columns = kUnlimited) const;
 
   private:
-    std::vector<std::vector<std::string>> rows_;
+    struct Row {
+        std::vector<std::string> cells;
+        Colour colour;
+    };
+    std::vector<std::size_t> right_;
+    std::vector<Row> rows_;
 };
 
 // Writes it, and sees that it has got there: false where it has not, such as on a full disk.

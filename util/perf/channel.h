@@ -10,6 +10,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 
 namespace dat::perf {
@@ -61,7 +62,7 @@ enum class Role : bool { server, client };
 // made; data goes over the first unless another is named. Failures are thrown.
 template <class S>
 concept Side = requires(S side, Role role, const Address& peer, const Region& remote,
-                        std::size_t connection) {
+                        std::size_t connection, std::span<Done> done) {
     // Opens what exists once, and gives what the peer has to know.
     { side.open(role) } -> std::same_as<Address>;
     // Makes one connection with the peer, which does the same.
@@ -71,7 +72,8 @@ concept Side = requires(S side, Role role, const Address& peer, const Region& re
     side.ended();
     // How many operations may be posted at once, in each direction.
     { side.depth() } -> std::same_as<std::size_t>;
-    // Takes one message of the size that the side was made for.
+    // Takes one message of the size that the side was made for; of a side with a bulk size, what
+    // goes over the second connection has that size.
     side.receive(connection);
     // Posts one message, one RDMA operation of that size, or one fetch-and-add of 1.
     // False: it has to be tried again after poll().
@@ -85,6 +87,9 @@ concept Side = requires(S side, Role role, const Address& peer, const Region& re
     // for a second; look() never sleeps.
     { side.poll(connection) } -> std::same_as<Done>;
     { side.look(connection) } -> std::same_as<Done>;
+    // poll() of several connections at once: adds to done[N] what has completed on connection N.
+    // As many as the side was made for.
+    side.poll_each(done);
     // The memory that goes out, and that what comes in is put into.
     { side.out() } -> std::same_as<char*>;
     { side.in() } -> std::same_as<char*>;

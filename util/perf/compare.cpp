@@ -5,6 +5,8 @@
 
 #include "way.h"
 
+#include <algorithm>
+#include <iterator>
 #include <set>
 
 namespace dat::perf {
@@ -13,12 +15,22 @@ namespace {
 // What the limits are good for: memory knows no connections, a socket no RDMA, and who
 // waits is not bounded by what a processor sees at once.
 bool has_memory_limit(const Plan& plan, Pattern pattern) {
-    return plan.limits && !plan.waits && pattern != Pattern::connect && pattern != Pattern::turns &&
-           pattern != Pattern::atomic && pattern != Pattern::atomic_one;
+    constexpr Pattern kPatterns[] = {Pattern::ping, Pattern::stream,   Pattern::write,
+                                     Pattern::read, Pattern::read_one, Pattern::copy};
+    return plan.limits && !plan.waits && plan.to.empty() && plan.pairs == 1 && plan.threads == 1 &&
+           std::ranges::find(kPatterns, pattern) != std::end(kPatterns);
 }
 bool has_socket_limit(const Plan& plan, Pattern pattern) {
-    return plan.limits && (pattern == Pattern::ping || pattern == Pattern::turns ||
-                           pattern == Pattern::stream || pattern == Pattern::connect);
+    constexpr Pattern kPatterns[] = {Pattern::ping,   Pattern::turns, Pattern::loaded,
+                                     Pattern::stream, Pattern::both,  Pattern::incast,
+                                     Pattern::connect};
+    return plan.limits && std::ranges::find(kPatterns, pattern) != std::end(kPatterns);
+}
+// What those that are measured by other programs can measure; the rest has no line for them.
+bool can_measure(const Way& way, Pattern pattern) {
+    const bool plain = pattern == Pattern::ping || pattern == Pattern::stream;
+    return (way.kind != Kind::ucx && way.kind != Kind::mpi) || plain ||
+           (way.kind == Kind::ucx && pattern == Pattern::write);
 }
 
 double processors_of(const std::vector<CaseOutcome>& runs) {
@@ -38,6 +50,7 @@ Row row_of(const Measure& measure, std::size_t size, const Way& way, const Cell&
     for (const CaseOutcome& run : cell.runs) {
         row.values.push_back(measure.value(run.client, size));
         row.chosen = run.client.what;
+        row.single.add(run.client.single);
     }
     row.spread = spread(row.values);
     row.processors = processors_of(cell.runs);
@@ -66,7 +79,7 @@ Point sum_up(const Measure& measure, std::size_t size, const std::vector<Way>& w
         const std::vector<double> all = quotients(row.values, point.rows.front().values);
         row.ratio = median(all);
         row.interval = interval_of_median(all);
-        if (row.way.kind == Kind::fabric) {
+        if (row.way.kind != Kind::memory && row.way.kind != Kind::socket) {
             row.to_memory = ratio_to(row, point.rows, Kind::memory);
             row.to_socket = ratio_to(row, point.rows, Kind::socket);
         }
@@ -74,13 +87,32 @@ Point sum_up(const Measure& measure, std::size_t size, const std::vector<Way>& w
     return point;
 }
 
-Comparison::Comparison(Plan plan, Watcher watcher)
-    : plan_(std::move(plan)), watcher_(std::move(watcher)) {
+bool is_passed(const Summary& summary, const Row& limit) {
+    const bool less = summary.measure->less_is_better;
+    for (const Point& point : summary.points) {
+        const auto found = std::ranges::find(point.rows, limit.way.label,
+                                             [](const Row& row) { return row.way.label; });
+        for (const Row& row : point.rows) {
+            const bool measured = row.way.kind == Kind::fabric && !row.values.empty() &&
+                                  found != point.rows.end() && !found->values.empty();
+            if (measured && (less ? row.spread.median < found->spread.median
+                                  : row.spread.median > found->spread.median)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+Comparison::Comparison(Plan plan, Remote* remote, Watcher watcher)
+    : plan_(std::move(plan)), remote_(remote), watcher_(std::move(watcher)) {
     all_ = count_cases();
 }
 
 std::vector<Way> Comparison::ways_for(const Measure& measure) const {
-    std::vector<Way> ways = plan_.ways;
+    std::vector<Way> ways;
+    std::ranges::copy_if(plan_.ways, std::back_inserter(ways),
+                         [&](const Way& way) { return can_measure(way, measure.pattern); });
     if (has_memory_limit(plan_, measure.pattern)) {
         ways.push_back(memory_way());
     }
@@ -111,7 +143,7 @@ void Comparison::run_once(Cell& cell, const Case& what) {
     if (cell.ending != Ending::right) {
         return;
     }
-    CaseOutcome outcome = run_case(what);
+    CaseOutcome outcome = run_case(what, remote_);
     if (outcome.ending == Ending::right) {
         cell.runs.push_back(outcome);
         return;
@@ -143,7 +175,10 @@ Comparison::Cells Comparison::measure_cells(const Measure& measure, std::size_t 
                                  .amount = plan_.amount,
                                  .waits = plan_.waits,
                                  .address = plan_.address,
-                                 .connections = plan_.connections});
+                                 .connections = plan_.connections,
+                                 .pairs = plan_.pairs,
+                                 .threads = plan_.threads,
+                                 .senders = plan_.senders});
         }
     }
     return cells;

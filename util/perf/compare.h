@@ -21,6 +21,8 @@ namespace dat::perf {
 
 struct Plan {
     std::vector<Way> ways; // the first is what the others are compared with; none: the limits
+    std::string to;        // the other host that the servers run on; empty: this one
+    std::vector<std::string> notes; // what else is to be said of how it was measured
     std::vector<const Measure*> measures;
     std::vector<std::size_t> sizes;
     std::size_t rounds = 7;
@@ -29,6 +31,9 @@ struct Plan {
     bool limits = true; // measures the limits of TCP and of memory as well
     std::string address = "127.0.0.1";
     std::size_t connections = 1; // that a pair of processes has
+    std::size_t pairs = 1;
+    std::size_t threads = 1;
+    std::size_t senders = 2; // of Pattern::incast
 };
 
 // One way at one size: as many runs as there were rounds, unless it did not go right.
@@ -52,6 +57,7 @@ struct Row {
     Interval interval;     // of that
     double to_memory = 0;  // to the limits, the same way; 0: there is none
     double to_socket = 0;
+    Histogram single; // of all runs
 };
 struct Point {
     std::size_t size = 0;
@@ -68,7 +74,8 @@ using Watcher = std::function<void(std::size_t done, std::size_t all, const std:
 
 class Comparison {
   public:
-    Comparison(Plan plan, Watcher watcher);
+    // `remote`: where the servers run, in place of this host; or nullptr.
+    Comparison(Plan plan, Remote* remote, Watcher watcher);
 
     // Measures what is not measured yet for this one, and sums it up. Blocks.
     Summary run(const Measure& measure);
@@ -87,6 +94,7 @@ class Comparison {
     std::size_t count_cases() const;
 
     const Plan plan_;
+    Remote* const remote_;
     const Watcher watcher_;
     std::map<std::pair<Pattern, std::size_t>, Cells> cells_;
     std::map<std::pair<Pattern, std::string>, Cell> out_; // ways that are out of a pattern
@@ -94,6 +102,9 @@ class Comparison {
     std::size_t all_ = 0;
     bool failed_ = false;
 };
+
+// One of the ways at any size is better than this one, which was taken for a limit.
+bool is_passed(const Summary& summary, const Row& limit);
 
 // Sums up what the ways gave at one size, in the order of the ways.
 Point sum_up(const Measure& measure, std::size_t size, const std::vector<Way>& ways,

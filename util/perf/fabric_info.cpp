@@ -26,7 +26,7 @@ Info hints_for(const Wanted& wanted, fi_ep_type type) {
     hints->caps = wanted.caps;
     hints->mode = FI_CONTEXT | FI_CONTEXT2 | FI_RX_CQ_DATA;
     hints->ep_attr->type = type;
-    hints->domain_attr->threading = FI_THREAD_DOMAIN;
+    hints->domain_attr->threading = wanted.threads ? FI_THREAD_SAFE : FI_THREAD_DOMAIN;
     hints->domain_attr->control_progress = wanted.progress;
     hints->domain_attr->data_progress = wanted.progress;
     hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
@@ -133,6 +133,12 @@ Info find_info(const Wanted& wanted) {
                      type_text(other || wanted.way.endpoint != Endpoint::any ? wanted.way.endpoint
                                                                              : Endpoint::msg) +
                      " (fi_getinfo: " + fi_strerror(-rc) + ")");
+}
+
+std::string provider_version(const Way& way, const std::string& address) {
+    const Info info = find_info({.way = way, .caps = FI_MSG, .address = address, .peer = {}});
+    const std::uint32_t version = info->fabric_attr->prov_version;
+    return std::to_string(FI_MAJOR(version)) + "." + std::to_string(FI_MINOR(version));
 }
 
 void set_environment(const Way& way) {

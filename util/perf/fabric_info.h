@@ -29,10 +29,14 @@ struct Wanted {
     std::string address;                          // of this host
     Address peer;                                 // of the peer's listener; empty: none yet
     std::uint32_t peer_format = FI_FORMAT_UNSPEC; // of `peer`
+    bool threads = false;                         // several use the domain at the same time
 };
 
 // The first that fits. Throws NotOffered, with libfabric's reason, if there is none.
 Info find_info(const Wanted& wanted);
+
+// "0.2" of its provider, as that tells it. Throws NotOffered.
+std::string provider_version(const Way& way, const std::string& address);
 
 // Sets what libfabric shall find in this process: the way's variables, and FI_PROVIDER,
 // so that nothing else is opened. Before libfabric is used for the first time.

@@ -4,6 +4,7 @@
 #include "fabric_side.h"
 
 #include <algorithm>
+#include <atomic>
 #include <rdma/fi_errno.h>
 
 namespace dat::perf {
@@ -54,16 +55,40 @@ void FabricSide::interrupted_or_failed(ssize_t rc) {
     fail("an operation failed: %s", fi_strerror(entry.err));
 }
 
-FabricSide::FabricSide(const Way& way, const FabricOptions& options)
-    : way_(way), options_(options), size_(options.size), waits_(options.waits), out_(size_),
-      in_(size_), info_(find_info({way_, options.caps, options.progress, options.address, {}})) {
-    depth_ = std::min({kQueue, info_->tx_attr->size, info_->rx_attr->size});
-    if ((info_->mode & (FI_CONTEXT | FI_CONTEXT2)) != 0) {
-        sent_.one_for_each();
-        received_.one_for_each();
+std::shared_ptr<FabricDomain> open_domain(const Way& way, const FabricOptions& options,
+                                          bool shared) {
+    auto all = std::make_shared<FabricDomain>();
+    all->info = find_info({.way = way,
+                           .caps = options.caps,
+                           .progress = options.progress,
+                           .address = options.address,
+                           .peer = {},
+                           .threads = shared});
+    if (const int rc = fi_fabric(all->info->fabric_attr, perf::out(all->fabric), nullptr)) {
+        fail("fi_fabric: %s", fi_strerror(-rc));
     }
-    ok(fi_fabric(info_->fabric_attr, perf::out(fabric_), nullptr), "fi_fabric");
-    ok(fi_domain(fabric_.get(), info_.get(), perf::out(domain_), nullptr), "fi_domain");
+    if (const int rc =
+            fi_domain(all->fabric.get(), all->info.get(), perf::out(all->domain), nullptr)) {
+        fail("fi_domain: %s", fi_strerror(-rc));
+    }
+    return all;
+}
+
+FabricSide::FabricSide(const Way& way, const FabricOptions& options)
+    : way_(way), options_(options), size_(options.size), waits_(options.waits),
+      out_(size_ + options.bulk), in_(size_ + options.bulk), contexts_(options.told_apart),
+      domain_(options.domain ? options.domain : open_domain(way, options, false)) {
+    const fi_info& info = *domain_->info;
+    depth_ = std::min({kQueue, info.tx_attr->size, info.rx_attr->size});
+    if (options.bulk > 0) {
+        bulk_connection_ = 1;
+    }
+    if ((info.mode & (FI_CONTEXT | FI_CONTEXT2)) != 0) {
+        for (Lane& lane : contexts_) {
+            lane.sent.one_for_each();
+            lane.received.one_for_each();
+        }
+    }
     register_memory();
     open_queues();
 }
@@ -71,19 +96,19 @@ FabricSide::FabricSide(const Way& way, const FabricOptions& options)
 FabricSide::~FabricSide() = default; // in reverse: endpoints first
 
 std::string FabricSide::what() const {
-    return std::string(info_->fabric_attr->prov_name) + ", " +
+    return std::string(domain_->info->fabric_attr->prov_name) + ", " +
            (connected() ? "FI_EP_MSG" : "FI_EP_RDM");
 }
 
 void FabricSide::open_queues() {
     fi_eq_attr eq_attr{};
     eq_attr.wait_obj = FI_WAIT_NONE;
-    ok(fi_eq_open(fabric_.get(), &eq_attr, perf::out(eq_), nullptr), "fi_eq_open");
+    ok(fi_eq_open(domain_->fabric.get(), &eq_attr, perf::out(eq_), nullptr), "fi_eq_open");
     fi_cq_attr cq_attr{};
     cq_attr.format = FI_CQ_FORMAT_CONTEXT;
     cq_attr.wait_obj = waits_ ? FI_WAIT_UNSPEC : FI_WAIT_NONE;
     cq_attr.size = 4 * kQueue;
-    const int rc = fi_cq_open(domain_.get(), &cq_attr, perf::out(cq_), nullptr);
+    const int rc = fi_cq_open(domain_->domain.get(), &cq_attr, perf::out(cq_), nullptr);
     if (rc != 0 && waits_) {
         throw NotOffered(std::string("offers no completion queue to wait for (fi_cq_open: ") +
                          fi_strerror(-rc) + ")");
@@ -94,21 +119,20 @@ void FabricSide::open_queues() {
 // What the peer may reach has to be registered, and where the provider says so also
 // what only this side uses.
 void FabricSide::register_memory() {
-    const int mode = info_->domain_attr->mr_mode;
+    const int mode = domain_->info->domain_attr->mr_mode;
     const bool reached = (options_.caps & (FI_RMA | FI_ATOMIC)) != 0;
     constexpr std::uint64_t kLocal = FI_SEND | FI_RECV | FI_READ | FI_WRITE;
     constexpr std::uint64_t kRemote = FI_REMOTE_READ | FI_REMOTE_WRITE;
-    constexpr std::uint64_t kOutKey = 1;
-    constexpr std::uint64_t kInKey = 2;
+    static std::atomic<std::uint64_t> key; // of a domain that several sides have, too
     if ((mode & FI_MR_LOCAL) != 0) {
-        ok(fi_mr_reg(domain_.get(), out_.data(), out_.size(), kLocal, 0, kOutKey, 0,
+        ok(fi_mr_reg(domain_->domain.get(), out_.data(), out_.size(), kLocal, 0, ++key, 0,
                      perf::out(out_mr_), nullptr),
            "fi_mr_reg");
         out_desc_ = fi_mr_desc(out_mr_.get());
     }
     if ((mode & FI_MR_LOCAL) != 0 || reached) {
-        ok(fi_mr_reg(domain_.get(), in_.data(), in_.size(), kLocal | (reached ? kRemote : 0), 0,
-                     kInKey, 0, perf::out(in_mr_), nullptr),
+        ok(fi_mr_reg(domain_->domain.get(), in_.data(), in_.size(),
+                     kLocal | (reached ? kRemote : 0), 0, ++key, 0, perf::out(in_mr_), nullptr),
            "fi_mr_reg");
         in_desc_ = fi_mr_desc(in_mr_.get());
         region_.key = fi_mr_key(in_mr_.get());
@@ -125,7 +149,8 @@ Address FabricSide::open(Role role) {
 }
 
 Address FabricSide::listen() {
-    ok(fi_passive_ep(fabric_.get(), info_.get(), perf::out(listener_), nullptr), "fi_passive_ep");
+    ok(fi_passive_ep(domain_->fabric.get(), domain_->info.get(), perf::out(listener_), nullptr),
+       "fi_passive_ep");
     ok(fi_pep_bind(listener_.get(), &eq_->fid, 0), "fi_pep_bind");
     ok(fi_listen(listener_.get()), "fi_listen");
     return name_of(&listener_->fid);
@@ -133,9 +158,9 @@ Address FabricSide::listen() {
 
 Address FabricSide::open_nameable() {
     fi_av_attr av_attr{};
-    av_attr.type = info_->domain_attr->av_type;
-    ok(fi_av_open(domain_.get(), &av_attr, perf::out(av_), nullptr), "fi_av_open");
-    open_endpoint(info_.get());
+    av_attr.type = domain_->info->domain_attr->av_type;
+    ok(fi_av_open(domain_->domain.get(), &av_attr, perf::out(av_), nullptr), "fi_av_open");
+    open_endpoint(domain_->info.get());
     return name_of(&endpoints_.back()->fid);
 }
 
@@ -166,10 +191,22 @@ bool FabricSide::read_event(std::uint32_t& event, fi_eq_cm_entry& entry) {
 }
 
 fi_eq_cm_entry FabricSide::wait_event(std::uint32_t wanted) {
+    if (wanted == FI_CONNREQ && !requests_.empty()) {
+        const fi_eq_cm_entry first = requests_.front();
+        requests_.pop_front();
+        return first;
+    }
     std::uint32_t event = 0;
     fi_eq_cm_entry entry{};
     fi_eq_cm_entry* const into = &entry;
-    if (!comes([&] { return read_event(event, *into); })) {
+    if (!comes([&] {
+            const bool come = read_event(event, *into);
+            if (!come || event != FI_CONNREQ || wanted == FI_CONNREQ) {
+                return come;
+            }
+            requests_.push_back(*into); // of another client, meanwhile
+            return false;
+        })) {
         fail("waited in vain for a connection event");
     }
     if (event != wanted) {
@@ -179,7 +216,7 @@ fi_eq_cm_entry FabricSide::wait_event(std::uint32_t wanted) {
 }
 
 void FabricSide::open_endpoint(fi_info* info) {
-    ok(fi_endpoint(domain_.get(), info, perf::out(endpoints_.emplace_back()), nullptr),
+    ok(fi_endpoint(domain_->domain.get(), info, perf::out(endpoints_.emplace_back()), nullptr),
        "fi_endpoint");
     fid_ep* ep = endpoints_.back().get();
     ok(fi_ep_bind(ep, connected() ? &eq_->fid : &av_->fid, 0), "fi_ep_bind");
@@ -195,8 +232,13 @@ void FabricSide::answer(const fi_eq_cm_entry& request) {
 
 void FabricSide::begin_join(const Address& peer) {
     if (!to_peer_) {
-        to_peer_ = find_info(
-            {way_, options_.caps, options_.progress, options_.address, peer, info_->addr_format});
+        to_peer_ = find_info({.way = way_,
+                              .caps = options_.caps,
+                              .progress = options_.progress,
+                              .address = options_.address,
+                              .peer = peer,
+                              .peer_format = domain_->info->addr_format,
+                              .threads = options_.domain != nullptr});
     }
     open_endpoint(to_peer_.get());
     ok(fi_connect(endpoints_.back().get(), peer.data(), nullptr, 0), "fi_connect");
@@ -241,10 +283,11 @@ void FabricSide::ended() {
     end();
 }
 
-void FabricSide::post_owed(std::size_t connection) {
-    for (std::size_t owed = owed_; owed > 0; --owed) {
-        --owed_;
-        receive(connection); // counts it again where it is still refused
+void FabricSide::post_owed() {
+    std::vector<std::size_t> owed;
+    owed.swap(owed_);
+    for (const std::size_t connection : owed) {
+        receive(connection); // is put there again where it is still refused
     }
 }
 

@@ -27,6 +27,13 @@ double megabytes_of_median(const Result& r, std::size_t size) {
 constexpr const char* kStream =
     "messages one way, 128 sends and 128 receives posted at once or as many as queues hold, the "
     "receives preposted; until a message has come back behind the last";
+constexpr const char* kBoth =
+    "messages both ways at the same time, 64 sends and 64 receives posted on either side or half "
+    "as "
+    "many as queues hold, the receives preposted; of both directions together";
+constexpr const char* kIncast = "messages of several processes to one, which takes them from one "
+                                "completion queue, each of them "
+                                "sending as the test bandwidth does; of all together";
 constexpr std::size_t kNumber = 8;    // bytes that an atomic operation adds to
 constexpr std::size_t kAnything = 64; // where sizes do not matter
 
@@ -39,10 +46,23 @@ constexpr Measure kMeasures[] = {
      "one message there and one back over a connection, then over the next, the receives "
      "preposted; the median of 25 pieces of a run",
      half_us},
+    {"loaded", "loaded", "half round trip while a stream runs", "us", Pattern::loaded, true, true,
+     0,
+     "one message there and one back over a connection, while the client sends messages of 64 KiB, "
+     "16 at once, over another one of the same two processes; the median of 25 pieces of a run",
+     half_us},
     {"bandwidth", "bandwidth", "bandwidth of messages", "MB/s", Pattern::stream, false, true, 0,
      kStream, megabytes},
     {"rate", "rate", "message rate", "million/s", Pattern::stream, false, true, 0, kStream,
      millions},
+    {"bandwidth-both", "both", "bandwidth of messages both ways", "MB/s", Pattern::both, false,
+     true, 0, kBoth, megabytes},
+    {"rate-both", "both", "message rate both ways", "million/s", Pattern::both, false, true, 0,
+     kBoth, millions},
+    {"bandwidth-incast", "incast", "bandwidth of several to one", "MB/s", Pattern::incast, false,
+     true, 0, kIncast, megabytes},
+    {"rate-incast", "incast", "message rate of several to one", "million/s", Pattern::incast, false,
+     true, 0, kIncast, millions},
     {"rma-write", "rma", "bandwidth of RDMA writes", "MB/s", Pattern::write, false, true, 0,
      "up to 128 fi_write at once; until a message has come back behind the last", megabytes},
     {"rma-read", "rma", "bandwidth of RDMA reads", "MB/s", Pattern::read, false, true, 0,
@@ -124,7 +144,8 @@ std::string conditions(const Measure& measure, bool waits) {
 }
 
 int transfers(Pattern pattern) {
-    return pattern == Pattern::ping || pattern == Pattern::turns ? 2 : 1;
+    return pattern == Pattern::ping || pattern == Pattern::turns || pattern == Pattern::loaded ? 2
+                                                                                               : 1;
 }
 
 } // namespace dat::perf

@@ -172,10 +172,7 @@ Result other_memory(const Case& what, Peer& peer) {
     const Stopwatch warming;
     reads(warm);
     check_bytes(bytes.data(), what.size, 1);
-    const double by_time = what.amount.seconds * static_cast<double>(warm) / warming.seconds();
-    const std::uint64_t count = what.amount.operations > 0
-                                    ? what.amount.operations
-                                    : static_cast<std::uint64_t>(by_time) + 1;
+    const std::uint64_t count = wanted_operations(what.amount, warm, warming.seconds());
     Result result;
     in_pieces(result, count, reads);
     peer.tell_value(count); // until here the server's memory is there
@@ -234,6 +231,9 @@ Result memory_floor(const Case& what, Peer& peer, const SharedMemory& shared) {
     case Pattern::copy:
         return copies(what, peer);
     case Pattern::turns:
+    case Pattern::loaded:
+    case Pattern::both:
+    case Pattern::incast:
     case Pattern::atomic:
     case Pattern::atomic_one:
     case Pattern::connect:

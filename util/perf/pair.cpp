@@ -28,65 +28,23 @@ constexpr int kGrace_ms = 2000; // from SIGTERM to SIGKILL: a provider may have 
 
 bool this_is_pinned = false;
 
-// A descriptor that is closed in time.
-class Fd {
-  public:
-    explicit Fd(int fd = -1) : fd_(fd) {}
-    ~Fd() { close(); }
-    Fd(Fd&& other) noexcept : fd_(other.release()) {}
-    Fd& operator=(Fd&& other) noexcept {
-        close();
-        fd_ = other.release();
-        return *this;
-    }
-    int get() const { return fd_; }
-    bool open() const { return fd_ >= 0; }
-    int release() {
-        const int fd = fd_;
-        fd_ = -1;
-        return fd;
-    }
-    void close() {
-        if (fd_ >= 0) {
-            ::close(release());
-        }
-    }
-
-  private:
-    int fd_;
-};
-
 // Processors that this process may use.
-std::array<int, 2> first_two(int& count) {
-    std::array<int, 2> cpus{-1, -1};
+std::vector<std::size_t> allowed_processors() {
+    std::vector<std::size_t> all;
     cpu_set_t allowed;
-    count = 0;
-    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) {
-        return cpus;
-    }
-    for (int cpu = 0; cpu < CPU_SETSIZE && count < 2; ++cpu) {
-        if (CPU_ISSET(cpu, &allowed)) {
-            cpus[static_cast<std::size_t>(count++)] = cpu;
+    if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) {
+        for (std::size_t cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+            if (CPU_ISSET(cpu, &allowed)) {
+                all.push_back(cpu);
+            }
         }
     }
-    return cpus;
-}
-
-void pin(Role role) {
-    int count = 0;
-    const std::array<int, 2> cpus = first_two(count);
-    if (count < 2) {
-        return;
-    }
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(static_cast<std::size_t>(cpus[role == Role::client ? 1 : 0]), &one);
-    this_is_pinned = sched_setaffinity(0, sizeof one, &one) == 0;
+    return all;
 }
 
 // One process, seen from the one that made it.
 struct Child {
-    const char* name = "process";
+    std::string name = "process";
     pid_t pid = -1;
     Fd report;
     std::string said; // a letter, then what it returned or why it did not
@@ -222,16 +180,16 @@ void reap(Child& child) {
 // What to say of a child that gave no report.
 std::string death(const Child& child, bool late, int limit_s) {
     if (late && child.signalled) {
-        return std::string("the ") + child.name + " took longer than " + std::to_string(limit_s) +
+        return "the " + child.name + " took longer than " + std::to_string(limit_s) +
                " s and was ended";
     }
     if (WIFSIGNALED(child.status)) {
-        return std::string("the ") + child.name + " was killed by signal " +
+        return "the " + child.name + " was killed by signal " +
                std::to_string(WTERMSIG(child.status)) + " (" + ::strsignal(WTERMSIG(child.status)) +
                ")";
     }
-    return std::string("the ") + child.name + " ended with status " +
-           std::to_string(WEXITSTATUS(child.status)) + " and said nothing";
+    return "the " + child.name + " ended with status " + std::to_string(WEXITSTATUS(child.status)) +
+           " and said nothing";
 }
 
 // How much a child's ending explains: nothing, if it went right; little, if it is what
@@ -247,14 +205,13 @@ int weight(const Child& child, bool late) {
 Outcome judge(std::span<const Child> children, bool late, int limit_s) {
     Outcome outcome;
     outcome.ending = Ending::right;
-    int most = 0;
     for (const Child& child : children) {
+        outcome.said.push_back(child.said.empty() ? std::string() : child.said.substr(1));
         const int now = weight(child, late);
-        if (now <= most) {
+        if (now <= outcome.weight) {
             continue;
         }
-        most = now;
-        const std::string name = std::string("the ") + child.name + ": ";
+        outcome.weight = now;
         if (child.said.empty()) {
             outcome.ending = Ending::failed;
             outcome.why = death(child, late, limit_s);
@@ -263,7 +220,7 @@ Outcome judge(std::span<const Child> children, bool late, int limit_s) {
             outcome.why = child.said.substr(1);
         } else {
             outcome.ending = Ending::failed;
-            outcome.why = name + child.said.substr(1);
+            outcome.why = "the " + child.name + ": " + child.said.substr(1);
         }
     }
     return outcome;
@@ -285,11 +242,13 @@ Outcome finish(std::span<Child> children, int limit_s) {
     return judge(children, heard == Heard::late, limit_s);
 }
 
-std::string returned(const Child& child) {
-    return child.said.empty() ? std::string() : child.said.substr(1);
-}
-
 } // namespace
+
+void Fd::close() {
+    if (fd_ >= 0) {
+        ::close(release());
+    }
+}
 
 void fail(const char* format, ...) {
     char text[400];
@@ -300,47 +259,77 @@ void fail(const char* format, ...) {
     throw Failure(text);
 }
 
-bool two_processors() {
-    int count = 0;
-    first_two(count);
-    return count == 2;
+std::size_t processors() { return allowed_processors().size(); }
+
+bool two_processors() { return processors() >= 2; }
+
+bool pin_to(std::size_t seat, std::size_t seats) {
+    // As they were before this thread was pinned: it can have been already.
+    static const std::vector<std::size_t> cpus = allowed_processors();
+    if (cpus.size() < 2 || seats == 0) {
+        return false;
+    }
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(cpus[seat % cpus.size()], &one);
+    return sched_setaffinity(0, sizeof one, &one) == 0 && seats <= cpus.size();
 }
 
 bool pinned() { return this_is_pinned; }
 
-Outcome run_pair(const std::function<std::string(Peer&)>& side, int limit_s) {
-    int between[2];
-    if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, between) != 0) {
+const Outcome& worse(const Outcome& a, const Outcome& b) { return b.weight > a.weight ? b : a; }
+
+std::pair<Fd, Fd> make_link() {
+    int ends[2];
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
         fail("socketpair: %s", std::strerror(errno));
     }
-    Fd ends[2] = {Fd(between[0]), Fd(between[1])};
-    std::array<Child, 2> children;
-    children[0].name = "server";
-    children[1].name = "client";
-    for (const Role role : {Role::server, Role::client}) {
-        Child& child = children[static_cast<std::size_t>(role)];
-        Fd write_end = make_pipe(child);
-        start(child, limit_s, write_end, [&] {
-            // Only this child has its end: so the other one notices when it is gone.
-            ends[role == Role::server ? 1 : 0].close();
-            pin(role);
-            Peer peer(ends[static_cast<std::size_t>(role)].release(), role);
-            return side(peer);
+    return {Fd(ends[0]), Fd(ends[1])};
+}
+
+Outcome run_members(std::vector<Member> members, const MemberSide& side, int limit_s) {
+    std::vector<Child> children(members.size());
+    for (std::size_t i = 0; i < members.size(); ++i) {
+        children[i].name = members[i].name;
+        Fd write_end = make_pipe(children[i]);
+        start(children[i], limit_s, write_end, [&] {
+            std::vector<Peer> peers;
+            for (Fd& fd : members[i].peers) {
+                peers.emplace_back(fd.release(), members[i].role);
+            }
+            // Only this one has its ends: so the others notice when it is gone.
+            for (Member& other : members) {
+                other.peers.clear();
+            }
+            this_is_pinned = pin_to(members[i].seat, members[i].seats);
+            return side(members[i], peers);
         });
-        ends[static_cast<std::size_t>(role)].close();
+        members[i].peers.clear();
     }
-    Outcome outcome = finish(children, limit_s);
-    outcome.server = returned(children[0]);
-    outcome.client = returned(children[1]);
+    return finish(children, limit_s);
+}
+
+Outcome run_pair(const std::function<std::string(Peer&)>& side, int limit_s) {
+    auto [server, client] = make_link();
+    std::vector<Member> members(2);
+    members[0] = {.name = "server", .role = Role::server, .seat = 0, .seats = 2, .peers = {}};
+    members[1] = {.name = "client", .role = Role::client, .seat = 1, .seats = 2, .peers = {}};
+    members[0].peers.push_back(std::move(server));
+    members[1].peers.push_back(std::move(client));
+    Outcome outcome = run_members(
+        std::move(members), [&](const Member&, std::vector<Peer>& peers) { return side(peers[0]); },
+        limit_s);
+    outcome.server = outcome.said[0];
+    outcome.client = outcome.said[1];
     return outcome;
 }
 
 Outcome run_alone(const std::function<std::string()>& alone, int limit_s) {
-    std::array<Child, 1> children;
-    Fd write_end = make_pipe(children[0]);
-    start(children[0], limit_s, write_end, alone);
-    Outcome outcome = finish(children, limit_s);
-    outcome.client = returned(children[0]);
+    std::vector<Member> members(1);
+    members[0].name = "process";
+    Outcome outcome = run_members(
+        std::move(members), [&](const Member&, std::vector<Peer>&) { return alone(); }, limit_s);
+    outcome.client = outcome.said[0];
     return outcome;
 }
 

@@ -12,9 +12,12 @@
 #include "peer.h"
 
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace dat::perf {
@@ -30,18 +33,25 @@ inline std::uint64_t warm_operations(const Case& what) {
     return what.amount.operations == 0 ? some : std::min(some, what.amount.operations / 10 + 2);
 }
 
+// How many operations are to be measured, at least one, where `warm` of them took so long.
+inline std::uint64_t wanted_operations(const Amount& amount, std::uint64_t warm, double warm_s) {
+    constexpr double kMost = 50e6;
+    const double by_time = amount.seconds * static_cast<double>(warm) / std::max(warm_s, 1e-9);
+    return amount.operations > 0 ? amount.operations
+                                 : static_cast<std::uint64_t>(std::clamp(by_time, 1.0, kMost));
+}
+
 // How many operations are measured, at least one: the client decides, by how long
-// `warm` of them took, and the server learns it. meanwhile() as in Peer::hear().
+// `warm` of them took, and the server learns it, when all clients have come so far.
+// meanwhile() as in Peer::hear().
 template <class Meanwhile>
 std::uint64_t agree(Peer& peer, const Amount& amount, std::uint64_t warm, double warm_s,
                     Meanwhile&& meanwhile) {
     if (!peer.client()) {
         return peer.hear_value<std::uint64_t>(meanwhile);
     }
-    constexpr double kMost = 50e6;
-    const double by_time = amount.seconds * static_cast<double>(warm) / std::max(warm_s, 1e-9);
-    const auto count = static_cast<std::uint64_t>(std::clamp(by_time, 1.0, kMost));
-    const std::uint64_t agreed = amount.operations > 0 ? amount.operations : count;
+    const std::uint64_t agreed = wanted_operations(amount, warm, warm_s);
+    peer.meet_crowd(meanwhile);
     peer.tell_value(agreed);
     return agreed;
 }
@@ -81,48 +91,116 @@ template <class Run> void in_pieces(Result& result, std::uint64_t operations, Ru
     result.median_s = *middle;
 }
 
+// Operations that are timed one by one, in a run of its own: to read the clock takes time too.
+class Singles {
+  public:
+    static constexpr std::uint64_t kMost = 1'000'000;
+    // One more is over.
+    void next(Result& result) {
+        const auto now = Clock::now();
+        result.single.record(static_cast<std::uint64_t>(
+            std::chrono::duration_cast<std::chrono::nanoseconds>(now - last_).count()));
+        last_ = now;
+    }
+
+  private:
+    Clock::time_point last_ = Clock::now();
+};
+
 // One message back for each that comes, until there were `rounds` in all; `done` counts
 // on from call to call. Round N goes over connection N modulo `connections`. There is a receive
 // posted ahead, so that the next one is posted while the answer is on its way. The side whose
-// message is first says so.
-template <Side S>
-void ping_pong(S& side, Done& done, std::uint64_t rounds, bool first, std::size_t connections) {
+// message is first says so. after_each() is called behind each round.
+template <Side S, class Poll, class After>
+void ping_pong(S& side, Done& done, std::uint64_t rounds, bool first, std::size_t connections,
+               Poll&& poll, After&& after_each) {
     std::size_t connection = done.sent % connections;
     for (std::uint64_t round = done.sent; round < rounds; ++round) {
         for (int half = 0; half < 2; ++half) {
             const bool sends = (half == 0) == first;
             while (sends ? !side.send(connection) : done.received <= round) {
-                done += side.poll(connection);
+                poll(connection);
             }
             if (sends) {
                 side.receive(connection);
             }
         }
+        after_each();
         // The last waits for what it has sent.
         while (round + 1 == rounds && done.sent < rounds) {
-            done += side.poll(connection);
+            poll(connection);
         }
         connection = connection + 1 == connections ? 0 : connection + 1;
     }
 }
 
-template <Side S> Result ping(S& side, const Case& what, Peer& peer) {
-    Done done;
-    const std::size_t used = what.pattern == Pattern::turns ? what.connections : 1;
+// The whole of a measurement one at a time: warmed up, timed in pieces, then one by one.
+// poll(connection) adds to `done`.
+template <Side S, class Poll>
+Result ping_pongs(S& side, Done& done, const Case& what, Peer& peer, std::size_t used,
+                  Poll&& poll) {
     for (std::size_t i = 0; i < 2 * used; ++i) {
         side.receive(i / 2);
     }
+    const auto until = [&](std::uint64_t rounds, auto&& after_each) {
+        ping_pong(side, done, rounds, peer.client(), used, poll, after_each);
+    };
+    const auto nothing = [] {};
     const std::uint64_t warm = std::max<std::uint64_t>(warm_operations(what), used);
     const std::uint64_t half = (warm + 1) / 2; // the second half tells how long one takes
-    ping_pong(side, done, warm, peer.client(), used);
+    until(warm, nothing);
     const Stopwatch warming;
-    ping_pong(side, done, warm + half, peer.client(), used);
-    const std::uint64_t count =
-        agree(peer, what.amount, half, warming.seconds(), [&] { done += side.look(0); });
+    until(warm + half, nothing);
+    const std::uint64_t count = agree(peer, what.amount, half, warming.seconds(), [&] { poll(0); });
     Result result;
-    in_pieces(result, count, [&](std::uint64_t n) {
-        ping_pong(side, done, warm + half + result.operations + n, peer.client(), used);
-    });
+    in_pieces(result, count,
+              [&](std::uint64_t n) { until(warm + half + result.operations + n, nothing); });
+    Singles singles;
+    until(warm + half + count + std::min(count, Singles::kMost), [&] { singles.next(result); });
+    return result;
+}
+
+template <Side S> Result ping(S& side, const Case& what, Peer& peer) {
+    Done done;
+    const std::size_t used = what.pattern == Pattern::turns ? what.connections : 1;
+    return ping_pongs(side, done, what, peer, used,
+                      [&](std::size_t connection) { done += side.poll(connection); });
+}
+
+// Messages there and back over the first connection, while the client streams large ones over
+// the second. Neither side sleeps: there is always something to do.
+template <Side S> Result loaded(S& side, const Case& what, Peer& peer) {
+    std::array<Done, 2> done;
+    std::uint64_t posted = 0;
+    std::uint64_t taken = 0;
+    bool streams = peer.client();
+    const auto poll = [&](std::size_t) {
+        side.poll_each(done);
+        while (streams && posted - done[1].sent < kBulkDepth && side.send(1)) {
+            ++posted;
+        }
+        for (; taken < done[1].received; ++taken) {
+            side.receive(1);
+        }
+    };
+    for (std::size_t i = 0; i < kBulkDepth && !peer.client(); ++i) {
+        side.receive(1);
+    }
+    peer.meet([] {}); // no message comes before its receive
+    Result result = ping_pongs(side, done[0], what, peer, 1, poll);
+    streams = false;
+    std::uint64_t all = posted;
+    if (peer.client()) {
+        while (done[1].sent < posted) {
+            poll(1);
+        }
+        peer.tell_value(all);
+    } else {
+        all = peer.hear_value<std::uint64_t>([&] { poll(1); });
+    }
+    while (!peer.client() && done[1].received < all) {
+        poll(1);
+    }
     return result;
 }
 
@@ -186,6 +264,114 @@ template <Side S> Result stream(S& side, const Case& what, Peer& peer) {
     return result;
 }
 
+// Both send and receive at once. The client's count is of both directions.
+template <Side S> Result both_ways(S& side, const Case& what, Peer& peer) {
+    Done done;
+    std::uint64_t posted = 0;
+    const auto meanwhile = [&] { take(side, done, side.look(0)); };
+    // Half of what the queues hold: both directions may share them.
+    const std::uint64_t depth = std::max<std::size_t>(side.depth() / 2, 1);
+    for (std::size_t i = 0; i < depth; ++i) {
+        side.receive(0);
+    }
+    peer.meet(meanwhile); // no message comes before its receive
+    const auto part = [&](std::uint64_t messages) {
+        while (done.sent < messages || done.received < messages) {
+            while (posted < messages && posted - done.sent < depth && side.send(0)) {
+                ++posted;
+            }
+            take(side, done, side.poll(0));
+        }
+    };
+    const std::uint64_t warm = warm_operations(what);
+    const Stopwatch warming;
+    part(warm);
+    Result result;
+    const std::uint64_t count = agree(peer, what.amount, warm, warming.seconds(), meanwhile);
+    const Stopwatch watch;
+    part(warm + count);
+    watch.stop(result);
+    result.operations = 2 * count;
+    return result;
+}
+
+// Several clients stream to one server, which answers each when all of its messages are there.
+template <Side S> Result incast_server(S& side, const Case& what, std::span<Peer* const> peers) {
+    const std::size_t n = peers.size();
+    std::vector<Done> done(n);
+    std::vector<std::uint64_t> taken(n);
+    const auto poll = [&] {
+        side.poll_each(done);
+        for (std::size_t i = 0; i < n; ++i) {
+            for (; taken[i] < done[i].received; ++taken[i]) {
+                side.receive(i);
+            }
+        }
+    };
+    const std::size_t depth = std::max<std::size_t>(side.depth() / n, 1);
+    for (std::size_t i = 0; i < n; ++i) {
+        for (std::size_t k = 0; k < depth; ++k) {
+            side.receive(i);
+        }
+    }
+    for (Peer* peer : peers) {
+        peer->meet(poll);
+    }
+    // Connection i is whichever client's came first, so each has to send as many as another.
+    const auto part = [&](std::uint64_t messages, std::uint64_t answers) {
+        for (std::size_t i = 0; i < n; ++i) {
+            while (done[i].received < messages) {
+                poll();
+            }
+        }
+        for (std::size_t i = 0; i < n; ++i) {
+            while (!side.send(i)) {
+                poll();
+            }
+        }
+        for (std::size_t i = 0; i < n; ++i) {
+            while (done[i].sent < answers) {
+                poll();
+            }
+        }
+    };
+    const std::uint64_t warm = warm_operations(what);
+    part(warm, 1);
+    std::uint64_t least = ~std::uint64_t{0};
+    for (Peer* peer : peers) {
+        least = std::min(least, peer->template hear_value<std::uint64_t>(poll));
+    }
+    Result result;
+    const Stopwatch watch;
+    for (Peer* peer : peers) {
+        peer->tell_value(least);
+    }
+    part(warm + least, 2);
+    watch.stop(result);
+    result.operations = least * n;
+    return result;
+}
+
+template <Side S> Result incast_client(S& side, const Case& what, Peer& peer) {
+    Done done;
+    const auto meanwhile = [&] { take(side, done, side.look(0)); };
+    side.receive(0);
+    side.receive(0);
+    peer.meet(meanwhile); // all receives are posted
+    const std::uint64_t warm = warm_operations(what);
+    const Stopwatch warming;
+    send_many(side, done, warm);
+    receive_many(side, done, 1);
+    peer.tell_value(wanted_operations(what.amount, warm, warming.seconds()));
+    Result result;
+    result.operations = peer.hear_value<std::uint64_t>(meanwhile);
+    const Stopwatch watch;
+    send_many(side, done, warm + result.operations);
+    receive_many(side, done, 2);
+    watch.stop(result);
+    return result;
+}
+
 // The client reaches into the server's memory by post(); the server does what its
 // provider needs for that. verify(role) looks at what the warm-up moved.
 template <Side S, class Post, class Verify>
@@ -226,6 +412,11 @@ Result reach(S& side, const Case& what, Peer& peer, bool one_at_a_time, Post&& p
     const Stopwatch watch;
     if (one_at_a_time) {
         in_pieces(result, count, [&](std::uint64_t n) { carry_out(done.sent + n); });
+        Singles singles;
+        for (std::uint64_t i = std::min(count, Singles::kMost); i > 0; --i) {
+            carry_out(done.sent + 1);
+            singles.next(result);
+        }
     } else {
         carry_out(warm + count);
         result.operations = count;

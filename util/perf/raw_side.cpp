@@ -4,9 +4,9 @@
 #include "raw_side.h"
 
 #include "case.h"
+#include "net.h"
 
 #include <algorithm>
-#include <arpa/inet.h>
 #include <cerrno>
 #include <cstring>
 #include <netinet/in.h>
@@ -20,14 +20,6 @@ namespace dat::perf {
 namespace {
 
 constexpr std::size_t kReadAtOnce = 128 * 1024; // as much as the provider reads
-
-sockaddr_in loopback(std::uint16_t port) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(port);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    return address;
-}
 
 int made(int fd, const char* call) {
     if (fd < 0) {
@@ -45,9 +37,9 @@ void wait_for(int fd, short events) {
 
 } // namespace
 
-RawSide::RawSide(std::size_t size, bool waits)
-    : size_(std::max<std::size_t>(size, 1)), waits_(waits), out_(size_),
-      in_(std::max(size_, kReadAtOnce)) {}
+RawSide::RawSide(std::size_t size, bool waits, std::string address, std::size_t bulk)
+    : size_(std::max<std::size_t>(size, 1)), waits_(waits), address_(std::move(address)),
+      bulk_(bulk), out_(std::max(size_, bulk)), in_(std::max({size_, bulk, kReadAtOnce})) {}
 
 RawSide::~RawSide() {
     while (!connections_.empty()) {
@@ -64,19 +56,15 @@ Address RawSide::open(Role role) {
     if (role == Role::client) {
         return {};
     }
-    listener_ = made(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), "socket");
-    sockaddr_in address = loopback(0);
-    socklen_t size = sizeof address;
-    made(::bind(listener_, reinterpret_cast<sockaddr*>(&address), size), "bind");
-    made(::listen(listener_, SOMAXCONN), "listen");
-    made(::getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size), "getsockname");
-    return std::to_string(ntohs(address.sin_port));
+    listener_ = listen_on(address_, "0");
+    return address_ + " " + std::to_string(own_port(listener_));
 }
 
 void RawSide::add_connection(int fd) {
     const int on = 1;
     made(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on), "setsockopt");
-    connections_.push_back({.fd = fd});
+    const bool second = connections_.size() == 1;
+    connections_.push_back({.fd = fd, .size = second && bulk_ > 0 ? bulk_ : size_});
 }
 
 void RawSide::join(Role role, const Address& peer) {
@@ -86,10 +74,11 @@ void RawSide::join(Role role, const Address& peer) {
             made(::accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC), "accept"));
         return;
     }
-    const int fd = made(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), "socket");
-    const sockaddr_in address = loopback(static_cast<std::uint16_t>(std::stoi(peer)));
-    if (::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 &&
-        errno != EINPROGRESS) {
+    const std::size_t space = peer.find(' ');
+    const Resolved there = resolve(peer.substr(0, space), peer.substr(space + 1));
+    const int fd =
+        made(::socket(there->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), "socket");
+    if (::connect(fd, there->ai_addr, there->ai_addrlen) != 0 && errno != EINPROGRESS) {
         fail("connect: %s", std::strerror(errno));
     }
     wait_for(fd, POLLOUT);
@@ -114,7 +103,7 @@ void RawSide::ended() {
 bool RawSide::flush(Connection& c) {
     while (c.left > 0) {
         const ssize_t n =
-            ::send(c.fd, out_.data() + (size_ - c.left), c.left, MSG_NOSIGNAL | MSG_DONTWAIT);
+            ::send(c.fd, out_.data() + (c.size - c.left), c.left, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n < 0) {
             if (errno != EAGAIN && errno != EINTR) {
                 fail("send: %s", std::strerror(errno));
@@ -124,6 +113,7 @@ bool RawSide::flush(Connection& c) {
         c.left -= static_cast<std::size_t>(n);
     }
     ++c.sent;
+    ++sent_;
     return true;
 }
 
@@ -133,8 +123,8 @@ bool RawSide::send(std::size_t connection) {
     if (c.left > 0) {
         return false;
     }
-    c.left = size_;
-    if (!flush(c) && c.left == size_) {
+    c.left = c.size;
+    if (!flush(c) && c.left == c.size) {
         c.left = 0;
         return false;
     }
@@ -143,7 +133,7 @@ bool RawSide::send(std::size_t connection) {
 
 Done RawSide::poll(std::size_t connection) {
     const Connection& c = connections_[connection];
-    if (waits_ && c.sent == 0) {
+    if (waits_ && sent_ == 0) {
         constexpr int kSleep_ms = 1000;
         pollfd waiting{c.fd, static_cast<short>(POLLIN | (c.left > 0 ? POLLOUT : 0)), 0};
         ::poll(&waiting, 1, kSleep_ms);
@@ -156,21 +146,38 @@ Done RawSide::look(std::size_t connection) {
     if (c.left > 0) {
         flush(c);
     }
-    Done done;
-    done.sent = std::exchange(c.sent, 0);
-    const bool small = size_ < kReadAtOnce;
+    const std::uint64_t received = take(c);
+    return {.sent = std::exchange(sent_, 0), .received = received};
+}
+
+void RawSide::poll_each(std::span<Done> done) {
+    for (std::size_t i = 0; i < done.size(); ++i) {
+        Connection& c = connections_[i];
+        if (c.left > 0) {
+            flush(c);
+        }
+        done[i] += {.sent = std::exchange(c.sent, 0), .received = take(c)};
+    }
+}
+
+// Messages that have come whole since it was called.
+std::uint64_t RawSide::take(Connection& c) {
+    const bool small = c.size < kReadAtOnce;
     const ssize_t n = ::recv(c.fd, in_.data() + (small ? 0 : c.arrived),
-                             small ? in_.size() : size_ - c.arrived, 0);
+                             small ? in_.size() : c.size - c.arrived, 0);
     if (n > 0) {
         c.arrived += static_cast<std::size_t>(n);
-        done.received = c.arrived / size_;
-        c.arrived %= size_;
-    } else if (n == 0 && done.sent == 0) { // behind the last message the peer may end
+        const std::uint64_t received = c.arrived / c.size;
+        c.arrived %= c.size;
+        return received;
+    }
+    if (n == 0 && sent_ == 0) { // behind the last message the peer may end
         fail("recv: the peer has ended");
-    } else if (n < 0 && errno != EAGAIN && errno != EINTR) {
+    }
+    if (n < 0 && errno != EAGAIN && errno != EINTR) {
         fail("recv: %s", std::strerror(errno));
     }
-    return done;
+    return 0;
 }
 
 } // namespace dat::perf

@@ -10,13 +10,16 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <string>
 #include <vector>
 
 namespace dat::perf {
 
 class RawSide {
   public:
-    RawSide(std::size_t size, bool waits);
+    // `bulk`: the size of the messages of connection 1; 0: as the others.
+    RawSide(std::size_t size, bool waits, std::string address = "127.0.0.1", std::size_t bulk = 0);
     ~RawSide();
     RawSide(const RawSide&) = delete;
     RawSide& operator=(const RawSide&) = delete;
@@ -34,23 +37,29 @@ class RawSide {
     Region region() const { return {}; }
     Done poll(std::size_t connection);
     Done look(std::size_t connection);
+    void poll_each(std::span<Done> done);
     char* out() { return out_.data(); }
     char* in() { return in_.data(); }
 
   private:
     struct Connection {
         int fd;
+        std::size_t size;        // of a message
         std::size_t left = 0;    // bytes of a message that the socket has taken in part
         std::size_t arrived = 0; // bytes of the message that is coming
-        std::uint64_t sent = 0;  // messages since poll()
+        std::uint64_t sent = 0;  // messages since poll_each()
     };
     [[noreturn]] static void no_rdma();
     void add_connection(int fd);
     bool flush(Connection& c);
+    std::uint64_t take(Connection& c);
 
     const std::size_t size_;
     const bool waits_;
+    const std::string address_;
+    const std::size_t bulk_;
     int listener_ = -1;
+    std::uint64_t sent_ = 0; // messages of all connections since look()
     std::vector<Connection> connections_;
     Buffer out_;
     Buffer in_;

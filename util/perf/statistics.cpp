@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <numeric>
 
 namespace dat::perf {
 namespace {
@@ -52,6 +54,105 @@ Interval interval_of_median(std::vector<double> values, double confidence) {
         ++k;
     }
     return {values[k - 1], values[n - k], std::max(0.0, 1 - 2 * below_kth(n, k))};
+}
+
+namespace {
+
+constexpr std::size_t kExact = 60;
+
+// Twice the rank of each, from 2; those that are equal share theirs.
+std::vector<std::size_t> double_ranks(const std::vector<double>& all) {
+    std::vector<std::size_t> ranks;
+    for (const double value : all) {
+        const auto below = static_cast<std::size_t>(
+            std::ranges::count_if(all, [=](double other) { return other < value; }));
+        const auto equal = static_cast<std::size_t>(std::ranges::count(all, value));
+        ranks.push_back(2 * below + equal + 1);
+    }
+    return ranks;
+}
+
+// Of all ways to choose `count` of the ranks, the part whose sum is at least that.
+double part_with_sum(const std::vector<std::size_t>& ranks, std::size_t count, std::size_t sum) {
+    const std::size_t all = std::accumulate(ranks.begin(), ranks.end(), std::size_t{0});
+    std::vector<std::vector<double>> ways(count + 1, std::vector<double>(all + 1));
+    ways[0][0] = 1;
+    for (const std::size_t rank : ranks) {
+        for (std::size_t chosen = count; chosen > 0; --chosen) {
+            for (std::size_t at = all; at >= rank; --at) {
+                ways[chosen][at] += ways[chosen - 1][at - rank];
+            }
+        }
+    }
+    const std::vector<double>& last = ways[count];
+    const double total = std::accumulate(last.begin(), last.end(), 0.0);
+    return std::accumulate(last.begin() + static_cast<std::ptrdiff_t>(sum), last.end(), 0.0) /
+           total;
+}
+
+// The same by the normal distribution with the ranks' mean and variance.
+double normal_part(const std::vector<std::size_t>& ranks, std::size_t count, std::size_t sum) {
+    const auto n = static_cast<double>(ranks.size());
+    const auto k = static_cast<double>(count);
+    double mean = 0;
+    double square = 0;
+    for (const std::size_t rank : ranks) {
+        mean += static_cast<double>(rank) / n;
+        square += static_cast<double>(rank * rank) / n;
+    }
+    const double variance = k * (n - k) / (n - 1) * (square - mean * mean);
+    if (variance <= 0) {
+        return 1;
+    }
+    const double above = static_cast<double>(sum) - 1 - k * mean; // half a rank, doubled
+    return std::erfc(above / std::sqrt(2 * variance)) / 2;
+}
+
+} // namespace
+
+double chance_of_more(const std::vector<double>& before, const std::vector<double>& now) {
+    if (before.empty() || now.empty()) {
+        return 1;
+    }
+    std::vector<double> all = now;
+    all.insert(all.end(), before.begin(), before.end());
+    const std::vector<std::size_t> ranks = double_ranks(all);
+    const std::size_t sum = std::accumulate(
+        ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(now.size()), std::size_t{0});
+    return all.size() <= kExact ? part_with_sum(ranks, now.size(), sum)
+                                : normal_part(ranks, now.size(), sum);
+}
+
+double least_chance(std::size_t before, std::size_t now) {
+    double ways = 1; // before + now over now
+    for (std::size_t i = 1; i <= now; ++i) {
+        ways *= static_cast<double>(before + i) / static_cast<double>(i);
+    }
+    return 1 / ways;
+}
+
+double shift(const std::vector<double>& before, const std::vector<double>& now) {
+    std::vector<double> all;
+    for (const double a : now) {
+        for (const double b : before) {
+            all.push_back(a / b);
+        }
+    }
+    return median(std::move(all));
+}
+
+std::vector<double> adjusted(const std::vector<double>& chances) {
+    std::vector<std::size_t> order(chances.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::sort(order, {}, [&](std::size_t i) { return chances[i]; });
+    std::vector<double> all(chances.size());
+    double least = 0;
+    for (std::size_t i = 0; i < order.size(); ++i) {
+        const auto left = static_cast<double>(order.size() - i);
+        least = std::max(least, std::min(1.0, left * chances[order[i]]));
+        all[order[i]] = least;
+    }
+    return all;
 }
 
 std::vector<double> quotients(const std::vector<double>& values, const std::vector<double>& by) {

@@ -23,8 +23,12 @@ std::string line_of(const std::string& sentence) {
 
 std::string factor_text(double factor) { return factor == 0 ? "" : figure_text(factor); }
 
+bool is_limit(const Row& row) {
+    return row.way.kind == Kind::memory || row.way.kind == Kind::socket;
+}
+
 std::string ratio_text(const Row& row, bool first) {
-    if (row.way.kind != Kind::fabric) {
+    if (is_limit(row)) {
         return "";
     }
     return first ? "1"
@@ -32,31 +36,27 @@ std::string ratio_text(const Row& row, bool first) {
                                figure_text(row.interval.high));
 }
 
-std::string name_of(const Row& row) {
-    return row.way.kind == Kind::fabric ? row.way.label : "limit: " + row.way.label;
-}
-
 std::size_t name_width(const Summary& summary) {
     std::size_t width = 8;
     for (const Point& point : summary.points) {
         for (const Row& row : point.rows) {
-            width = std::max(width, name_of(row).size());
+            width = std::max(width, shown_name(summary, row).size());
         }
     }
     return width;
 }
 
-void add_row(std::string& text, const Row& row, const std::string& size, std::size_t width,
-             bool first) {
+void add_row(std::string& text, const Row& row, const std::string& name, const std::string& size,
+             std::size_t width, bool first) {
     if (row.ending != Ending::right) {
-        fmt::format_to(Text(text), "  {:>8}  {:<{}}  {:>9}\n", size, name_of(row), width, "-");
+        fmt::format_to(Text(text), "  {:>8}  {:<{}}  {:>9}\n", size, name, width, "-");
         return;
     }
     std::string line = fmt::format(
-        "  {:>8}  {:<{}}  {:>9}  {:>8} .. {:<8}  {:<22}{:>9}{:>9}{:>7.2f}", size, name_of(row),
-        width, figure_text(row.spread.median), figure_text(row.spread.low),
-        figure_text(row.spread.high), ratio_text(row, first), factor_text(row.to_memory),
-        factor_text(row.to_socket), row.processors);
+        "  {:>8}  {:<{}}  {:>9}  {:>8} .. {:<8}  {:<22}{:>9}{:>9}{:>7}", size, name, width,
+        figure_text(row.spread.median), figure_text(row.spread.low), figure_text(row.spread.high),
+        ratio_text(row, first), factor_text(row.to_memory), factor_text(row.to_socket),
+        row.processors == 0 ? std::string("-") : fmt::format("{:.2f}", row.processors));
     text += line + "\n";
 }
 
@@ -64,23 +64,6 @@ void add_once(std::vector<std::string>& lines, const std::string& line) {
     if (std::find(lines.begin(), lines.end(), line) == lines.end()) {
         lines.push_back(line);
     }
-}
-
-// What there is to say of the ways: what libfabric chose, and why one has no figures.
-std::vector<std::string> notes(const Summary& summary) {
-    std::vector<std::string> lines;
-    for (const Point& point : summary.points) {
-        for (const Row& row : point.rows) {
-            if (row.ending == Ending::right && row.way.kind == Kind::fabric) {
-                add_once(lines, row.way.label + ": " + row.chosen);
-            } else if (row.ending == Ending::not_offered) {
-                add_once(lines, row.way.label + ": not measured: " + row.why);
-            } else if (row.ending == Ending::failed) {
-                add_once(lines, row.way.label + ": FAILED: " + row.why);
-            }
-        }
-    }
-    return lines;
 }
 
 double confidence_of(const Summary& summary) {
@@ -95,7 +78,64 @@ double confidence_of(const Summary& summary) {
     return least;
 }
 
+// What single operations took, at each size.
+std::string percentiles_text(const Summary& summary, std::size_t width) {
+    const Measure& measure = *summary.measure;
+    std::string lines;
+    for (const Point& point : summary.points) {
+        bool first = true;
+        for (const Row& row : point.rows) {
+            if (row.single.total() == 0) {
+                continue;
+            }
+            fmt::format_to(Text(lines), "  {:>8}  {:<{}}", first ? size_text(point.size) : "",
+                           shown_name(summary, row), width);
+            for (const double value : percentiles(measure, row.single)) {
+                fmt::format_to(Text(lines), "  {:>9}", figure_text(value));
+            }
+            fmt::format_to(Text(lines), "  {:>10}\n", row.single.total());
+            first = false;
+        }
+    }
+    if (lines.empty()) {
+        return {};
+    }
+    return fmt::format("\n  {:>8}  {:<{}}  {:>9}  {:>9}  {:>9}  {:>9}  {:>9}  {:>10}\n", "size",
+                       "single operations", width, "50 %", "90 %", "99 %", "99.9 %", "max", "of") +
+           lines;
+}
+
 } // namespace
+
+std::string shown_name(const Summary& summary, const Row& row) {
+    return !is_limit(row) ? row.way.label
+                          : (is_passed(summary, row) ? "reference: " : "limit: ") + row.way.label;
+}
+
+std::vector<double> percentiles(const Measure& measure, const Histogram& single) {
+    std::vector<double> all;
+    for (const double percent : kPercents) {
+        all.push_back(static_cast<double>(single.percentile_ns(percent)) / 1000 /
+                      transfers(measure.pattern));
+    }
+    return all;
+}
+
+std::vector<std::string> notes(const Summary& summary) {
+    std::vector<std::string> lines;
+    for (const Point& point : summary.points) {
+        for (const Row& row : point.rows) {
+            if (row.ending == Ending::right && !is_limit(row)) {
+                add_once(lines, row.way.label + ": " + row.chosen);
+            } else if (row.ending == Ending::not_offered) {
+                add_once(lines, row.way.label + ": not measured: " + row.why);
+            } else if (row.ending == Ending::failed) {
+                add_once(lines, row.way.label + ": FAILED: " + row.why);
+            }
+        }
+    }
+    return lines;
+}
 
 std::string figure_text(double value) {
     if (value == 0 || !std::isfinite(value)) {
@@ -105,20 +145,48 @@ std::string figure_text(double value) {
     return fmt::format("{:.{}f}", value, std::clamp(3 - digits, 0, 6));
 }
 
-std::string head_text(const Facts& machine, const Plan& plan) {
+std::vector<std::string> settings(const Plan& plan) {
+    std::vector<std::string> all;
+    all.push_back(fmt::format(
+        "each measured {} times, in alternation, {}, in new processes each time, after a warm-up",
+        plan.rounds,
+        plan.amount.operations > 0 ? fmt::format("with {} operations", plan.amount.operations)
+                                   : fmt::format("for about {} s", plan.amount.seconds)));
+    if (!plan.to.empty()) {
+        all.push_back("the servers are on " + plan.to + ", the clients on " + plan.address);
+    }
+    if (plan.connections > 1) {
+        all.push_back(fmt::format("the two have {} connections", plan.connections));
+    }
+    if (plan.pairs > 1) {
+        all.push_back(fmt::format(
+            "{} pairs of processes at the same time: rates are of all together", plan.pairs));
+    }
+    if (plan.threads > 1) {
+        all.push_back(
+            fmt::format("{} threads in each process, with an endpoint each in one domain: "
+                        "rates are of all together",
+                        plan.threads));
+    }
+    if (std::ranges::any_of(plan.measures, [](const Measure* measure) {
+            return measure->pattern == Pattern::incast;
+        })) {
+        all.push_back(fmt::format("{} processes send to one in the test incast", plan.senders));
+    }
+    all.insert(all.end(), plan.notes.begin(), plan.notes.end());
+    return all;
+}
+
+std::string head_text(const Facts& machine, const Facts& there, const Plan& plan) {
     std::string text;
     for (const auto& [name, value] : machine) {
         fmt::format_to(Text(text), "{}: {}\n", name, value);
     }
-    fmt::format_to(Text(text), "each measured {} times, in alternation, ", plan.rounds);
-    if (plan.amount.operations > 0) {
-        fmt::format_to(Text(text), "with {} operations", plan.amount.operations);
-    } else {
-        fmt::format_to(Text(text), "for about {} s", plan.amount.seconds);
+    for (const auto& [name, value] : there) {
+        fmt::format_to(Text(text), "{}, {}: {}\n", plan.to, name, value);
     }
-    text += ", in two new processes each time, after a warm-up\n";
-    if (plan.connections > 1) {
-        fmt::format_to(Text(text), "the two have {} connections\n", plan.connections);
+    for (const std::string& one : settings(plan)) {
+        text += one + "\n";
     }
     return text;
 }
@@ -137,9 +205,10 @@ std::string table_text(const Summary& summary) {
     for (const Point& point : summary.points) {
         for (std::size_t i = 0; i < point.rows.size(); ++i) {
             const std::string size = measure.sized && i == 0 ? size_text(point.size) : "";
-            add_row(text, point.rows[i], size, width, i == 0);
+            add_row(text, point.rows[i], shown_name(summary, point.rows[i]), size, width, i == 0);
         }
     }
+    text += percentiles_text(summary, std::max(width, std::size_t{17}));
     for (const std::string& line : notes(summary)) {
         text += line_of(line);
     }

@@ -92,16 +92,16 @@ std::vector<std::size_t> range(const std::vector<std::string_view>& ends) {
     return sizes;
 }
 
-// Says in a process of its own: nothing, if the way is there, else the reason.
-std::string reason_against(const Way& way, const std::string& address) {
+// Says in a process of its own: nothing, if the way is there, and its version, else the reason.
+std::string reason_against(const Way& way, const std::string& address, std::string& version) {
     constexpr int kLimit_s = 30;
     const Outcome outcome = run_alone(
         [&] {
             set_environment(way);
-            find_info({way, FI_MSG, FI_PROGRESS_UNSPEC, address, {}});
-            return std::string();
+            return provider_version(way, address);
         },
         kLimit_s);
+    version = outcome.client;
     return outcome.ending == Ending::right ? std::string() : outcome.why;
 }
 
@@ -193,11 +193,12 @@ std::string missing_text(const Way& way, const std::vector<std::string>& names,
            (way.provider == "dat" ? " (FI_PROVIDER_PATH names the folder of libdat-fi.so)" : "");
 }
 
-std::vector<std::string> missing(const std::vector<Way>& ways, const std::string& address) {
+std::vector<std::string> missing(const std::vector<Way>& ways, const std::string& address,
+                                 std::string& version) {
     std::vector<std::string> lines;
     std::vector<std::string> names;
     for (const Way& way : ways) {
-        const std::string reason = reason_against(way, address);
+        const std::string reason = reason_against(way, address, version);
         if (!reason.empty()) {
             names = names.empty() ? names_here() : names;
             lines.push_back(missing_text(way, names, reason));

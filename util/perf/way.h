@@ -38,7 +38,9 @@ std::string size_text(std::size_t size);
 
 // Which of the ways this machine lacks: a line for each, which says which names there
 // are; empty if it has them all. Each is looked for in a process of its own.
-std::vector<std::string> missing(const std::vector<Way>& ways, const std::string& address);
+// `version`: of the provider of the last.
+std::vector<std::string> missing(const std::vector<Way>& ways, const std::string& address,
+                                 std::string& version);
 
 // The line for one.
 std::string missing_text(const Way& way, const std::vector<std::string>& names,

@@ -1,23 +1,21 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // dat_top: shows the connections of this user's processes, and why they ended. Exit status: 0; 1
-// where something failed; 2 for bad usage. May include: util/top, std, CLI11.
-#include "view.h"
-
-#include "config.h"
+// where something failed; 2 for bad usage. May include: util/top, util/command, std, CLI11.
+#include "command/command.h"
+#include "command/text.h"
+#include "top/view.h"
 
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <optional>
 #include <poll.h>
 #include <stdexcept>
 #include <string>
-#include <sys/ioctl.h>
 #include <unistd.h>
 #include <utility>
 
@@ -36,20 +34,8 @@ struct Options {
 // Those that have not answered by then are shown as such.
 constexpr std::chrono::milliseconds kPatience{500};
 
-Style style_of(int fd) {
-    Style style;
-    if (::isatty(fd) == 1) {
-        style.colours = !std::getenv("NO_COLOR");
-        winsize size{};
-        if (::ioctl(fd, TIOCGWINSZ, &size) == 0) {
-            style.width = size.ws_col;
-        }
-    }
-    return style;
-}
-
 void print(const std::string& text) {
-    if (std::fputs(text.c_str(), stdout) == EOF || std::fflush(stdout) != 0) {
+    if (!command::print(text)) {
         throw std::runtime_error(std::string("standard output: ") + std::strerror(errno));
     }
 }
@@ -74,20 +60,20 @@ std::string text_of(const Options& options, const Sight& sight, const Sight* bef
     if (options.json) {
         return json_text(sight, before);
     }
-    return options.ends ? ends_text(sight, style_of(STDOUT_FILENO))
-                        : top_text(sight, before, style_of(STDOUT_FILENO));
+    const Style style{command::Paint(stdout), command::columns_of(stdout)};
+    return options.ends ? ends_text(sight, style) : top_text(sight, before, style);
 }
 
 void pause_for(double seconds) { ::poll(nullptr, 0, static_cast<int>(seconds * 1000)); }
 
 int run(int argc, char** argv) {
     Options options;
-    CLI::App app{"Shows the connections of this user's processes.", "dat_top"};
-    app.set_version_flag("--version", "dat_top (dat) " PACKAGE_VERSION);
+    command::Command command("dat_top", "Shows the connections of this user's processes.");
+    CLI::App& app = command.app();
     app.add_option("--interval", options.interval_s, "seconds between two looks")
         ->check(CLI::Range(0.1, 3600.0))
         ->capture_default_str();
-    app.add_flag("--once", options.once, "looks twice, an interval apart, prints once and ends");
+    command.flag("--once", options.once, "looks twice, an interval apart, prints once and ends");
     CLI::Option* const json = app.add_flag("--json", options.json, "a line of JSON for each look");
     app.add_option("--prometheus", options.prometheus,
                    "looks once and writes a textfile for node_exporter; - is standard output")
@@ -97,14 +83,8 @@ int run(int argc, char** argv) {
     app.fallthrough();
     app.add_subcommand("ends", "the last connections that ended, who ended them and why")
         ->callback([&options] { options.ends = true; });
-    try {
-        app.parse(argc, argv);
-    } catch (const CLI::ParseError& wrong) {
-        if (wrong.get_exit_code() == 0) {
-            return app.exit(wrong); // --help, --version
-        }
-        std::fprintf(stderr, "dat_top: %s (--help shows the options)\n", wrong.what());
-        return 2;
+    if (!command.parse(argc, argv)) {
+        return 0;
     }
     const std::optional<pid_t> only =
         options.process > 0 ? std::optional(options.process) : std::nullopt;
@@ -137,10 +117,5 @@ int run(int argc, char** argv) {
 } // namespace dat::top
 
 int main(int argc, char** argv) {
-    try {
-        return dat::top::run(argc, argv);
-    } catch (const std::exception& trouble) {
-        std::fprintf(stderr, "dat_top: %s\n", trouble.what());
-        return 1;
-    }
+    return dat::command::run("dat_top", 1, 2, [=] { return dat::top::run(argc, argv); });
 }

@@ -3,8 +3,9 @@
 // See look.h. May include: util/top, std, system headers.
 #include "look.h"
 
+#include "page_socket.h"
+
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
@@ -17,7 +18,6 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <system_error>
 #include <tuple>
 #include <unistd.h>
@@ -58,25 +58,6 @@ std::vector<std::string> sockets_of(pid_t process) {
     }
     return inodes;
 }
-
-class Descriptor {
-  public:
-    Descriptor() = default;
-    explicit Descriptor(int fd) : fd_(fd) {}
-    ~Descriptor() { reset(); }
-    Descriptor(const Descriptor&) = delete;
-    Descriptor& operator=(const Descriptor&) = delete;
-    void reset(int fd = -1) {
-        if (fd_ >= 0) {
-            ::close(fd_);
-        }
-        fd_ = fd;
-    }
-    int get() const { return fd_; }
-
-  private:
-    int fd_ = -1;
-};
 
 } // namespace
 
@@ -126,13 +107,8 @@ class Looker::Watched {
     int fd() const { return socket_.get(); }
 
     void knock() {
-        socket_.reset(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-        sockaddr_un address{};
-        address.sun_family = AF_UNIX;
-        const std::size_t length = std::min(name_.size(), sizeof address.sun_path - 1);
-        std::memcpy(address.sun_path + 1, name_.data(), length);
-        const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length);
-        if (::connect(socket_.get(), reinterpret_cast<sockaddr*>(&address), size) != 0) {
+        socket_ = connect_to_domain(name_);
+        if (!socket_) {
             // So many wait there that nobody can be taking them in: ask again at the next look.
             return leave(errno == EAGAIN ? Standing::waits : Standing::gone);
         }
@@ -150,24 +126,15 @@ class Looker::Watched {
 
     // Something has come, or the end.
     void hear() {
-        std::uint64_t hello = 0;
-        iovec bytes{&hello, sizeof hello};
-        alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> room{};
-        msghdr message{};
-        message.msg_iov = &bytes;
-        message.msg_iovlen = 1;
-        message.msg_control = room.data();
-        message.msg_controllen = room.size();
-        const ssize_t n = recvmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-        if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+        const Given given = receive_page(socket_);
+        if (given.length < 0 && (errno == EAGAIN || errno == EINTR)) {
             return;
         }
-        Descriptor memory;
-        const bool one = take_rights(message, memory) == 1 && (message.msg_flags & MSG_CTRUNC) == 0;
-        if (n == 0 && !page_) {
+        if (given.length == 0 && !page_) {
             return leave(Standing::refused);
         }
-        if (page_ || n != sizeof hello || hello != page::kMagic || !one || !map(memory.get())) {
+        if (page_ || given.length != sizeof given.hello || given.hello != page::kMagic ||
+            !given.one || !map(given.memory.get())) {
             return leave(Standing::gone);
         }
         standing_ = Standing::seen;
@@ -206,22 +173,6 @@ class Looker::Watched {
     void leave(Standing standing) {
         standing_ = standing;
         socket_.reset();
-    }
-
-    // How many have come; the last is kept.
-    static std::size_t take_rights(msghdr& message, Descriptor& kept) {
-        std::size_t count = 0;
-        for (cmsghdr* header = CMSG_FIRSTHDR(&message); header;
-             header = CMSG_NXTHDR(&message, header)) {
-            const bool rights = header->cmsg_type == SCM_RIGHTS;
-            const std::size_t here = rights ? (header->cmsg_len - CMSG_LEN(0)) / sizeof(int) : 0;
-            for (std::size_t i = 0; i < here; ++i, ++count) {
-                int fd = -1;
-                std::memcpy(&fd, CMSG_DATA(header) + i * sizeof fd, sizeof fd);
-                kept.reset(fd);
-            }
-        }
-        return count;
     }
 
     // The seals come first: what has some is memory of the kernel's, and nobody's file system is

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See view.h. May include: util/top, fi_ext_dat.h, std, fmt, nlohmann-json.
+// See view.h. May include: util/top, util/command, fi_ext_dat.h, std, fmt, nlohmann-json.
 #include "view.h"
 
-#include "config.h"
+#include "command/json.h"
 
 #include <algorithm>
 #include <array>
 #include <ctime>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <rdma/fabric.h>
 #include <rdma/fi_ext_dat.h>
@@ -20,7 +19,9 @@
 namespace dat::top {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using command::Colour;
+using command::cut;
+using command::Json;
 using soft::page::End;
 using soft::page::kNone;
 using soft::page::Row;
@@ -146,67 +147,10 @@ std::optional<double> age_of(const Row& row, const Domain& domain) {
 
 std::string per_second(std::optional<double> value) { return value ? short_number(*value) : "-"; }
 
-struct Column {
-    const char* head;
-    bool right;
-};
-
-enum class Tone { plain, dim, warn, bad };
-
 struct Line {
     std::vector<std::string> cells;
-    Tone tone = Tone::plain;
+    Colour colour = Colour::plain;
 };
-
-std::string painted(const std::string& text, Tone tone, const Style& style) {
-    if (!style.colours || tone == Tone::plain) {
-        return text;
-    }
-    const char* const code = tone == Tone::dim ? "2" : tone == Tone::warn ? "33" : "31";
-    return fmt::format("\033[{}m{}\033[0m", code, text);
-}
-
-std::string cut(std::string text, const Style& style) {
-    if (style.width > 0 && text.size() > style.width) {
-        text.resize(style.width);
-    }
-    return text;
-}
-
-// Columns as wide as what is in them; the last one is not filled up.
-std::string table(const std::vector<Column>& columns, const std::vector<Line>& lines,
-                  const std::string& indent, const Style& style) {
-    std::vector<std::size_t> widths;
-    for (std::size_t i = 0; i < columns.size(); ++i) {
-        std::size_t width = std::string_view(columns[i].head).size();
-        for (const Line& line : lines) {
-            width = std::max(width, line.cells[i].size());
-        }
-        widths.push_back(width);
-    }
-    const auto join = [&](auto&& cell) {
-        std::string text = indent;
-        for (std::size_t i = 0; i < columns.size(); ++i) {
-            const std::string& word = cell(i);
-            const bool last = i + 1 == columns.size();
-            text += columns[i].right ? fmt::format("{:>{}}", word, widths[i])
-                    : last           ? word
-                                     : fmt::format("{:<{}}", word, widths[i]);
-            text += last ? "" : "  ";
-        }
-        return text;
-    };
-    std::string out =
-        painted(cut(join([&](std::size_t i) { return std::string(columns[i].head); }), style),
-                Tone::dim, style) +
-        "\n";
-    for (const Line& line : lines) {
-        out += painted(cut(join([&](std::size_t i) { return line.cells[i]; }), style), line.tone,
-                       style) +
-               "\n";
-    }
-    return out;
-}
 
 Line line_of(const Domain& domain, const Domain* before, const Row& row) {
     const auto rates = rates_of(domain, before, row);
@@ -222,9 +166,9 @@ Line line_of(const Domain& domain, const Domain* before, const Row& row) {
              fmt::format("{}", row.requests_outstanding), not_ready,
              retransmits ? short_number(static_cast<double>(row.retransmissions)) : "-",
              or_dash(clean(row.why))},
-            row.waits_for_receive != 0 ? Tone::warn
-            : state == "CONNECTED"     ? Tone::plain
-                                       : Tone::dim};
+            row.waits_for_receive != 0 ? Colour::yellow
+            : state == "CONNECTED"     ? Colour::plain
+                                       : Colour::dim};
 }
 
 std::string heading(const Domain& domain) {
@@ -235,13 +179,14 @@ std::string heading(const Domain& domain) {
 std::string domain_text(const Domain& domain, const Domain* before, const Style& style) {
     std::string head = heading(domain);
     if (!domain.answers) {
-        return painted(cut(head + "  does not answer: nothing moves this domain, or too many look",
-                           style),
-                       Tone::bad, style) +
+        return style.paint(
+                   Colour::red,
+                   cut(head + "  does not answer: nothing moves this domain, or too many look",
+                       style.columns)) +
                "\n";
     }
     if (!domain.sheet) {
-        return cut(head + "  has written nothing yet", style) + "\n";
+        return cut(head + "  has written nothing yet", style.columns) + "\n";
     }
     const Totals& totals = domain.sheet->totals;
     const auto rates = rates_of(domain, before);
@@ -256,33 +201,25 @@ std::string domain_text(const Domain& domain, const Domain* before, const Style&
                         }
                         return all;
                     }());
-    std::string out = painted(cut(head, style), Tone::plain, style) + "\n";
+    std::string out = style.paint(Colour::plain, cut(head, style.columns)) + "\n";
     if (domain.stands_still) {
-        out += painted(cut(fmt::format("  has made no progress for {}: what follows was so then",
-                                       short_time(domain.age_s)),
-                           style),
-                       Tone::bad, style) +
-               "\n";
+        out +=
+            style.paint(Colour::red,
+                        cut(fmt::format("  has made no progress for {}: what follows was so then",
+                                        short_time(domain.age_s)),
+                            style.columns)) +
+            "\n";
     }
-    std::vector<Line> lines;
-    for (std::size_t i = 0; i < totals.rows; ++i) {
-        lines.push_back(line_of(domain, before, domain.sheet->rows[i]));
-    }
-    if (!lines.empty()) {
-        out += table({{"EP", true},
-                      {"PEER", false},
-                      {"STATE", false},
-                      {"LINK", false},
-                      {"AGE", true},
-                      {"OUT/s", true},
-                      {"B/s", true},
-                      {"IN/s", true},
-                      {"B/s", true},
-                      {"OUTST", true},
-                      {"NOTRDY", true},
-                      {"RETRANS", true},
-                      {"WHY THIS LINK", false}},
-                     lines, "  ", style);
+    if (totals.rows > 0) {
+        command::Table table({0, 4, 5, 6, 7, 8, 9, 10, 11});
+        table.add({"EP", "PEER", "STATE", "LINK", "AGE", "OUT/s", "B/s", "IN/s", "B/s", "OUTST",
+                   "NOTRDY", "RETRANS", "WHY THIS LINK"},
+                  Colour::dim);
+        for (std::size_t i = 0; i < totals.rows; ++i) {
+            Line line = line_of(domain, before, domain.sheet->rows[i]);
+            table.add(std::move(line.cells), line.colour);
+        }
+        out += table.text("  ", &style.paint, style.columns);
     }
     if (totals.endpoints > totals.rows) {
         out += fmt::format("  and {} more\n", totals.endpoints - totals.rows);
@@ -427,7 +364,7 @@ std::string top_text(const Sight& sight, const Sight* before, const Style& style
     processes.erase(std::unique(processes.begin(), processes.end()), processes.end());
     std::string out = cut(fmt::format("processes {}, domains {}, connected endpoints {}",
                                       processes.size(), sight.domains.size(), connected),
-                          style);
+                          style.columns);
     if (sight.of_others > 0) {
         out += fmt::format("; {} domains of other users are not shown", sight.of_others);
     }
@@ -453,42 +390,31 @@ std::string ends_text(const Sight& sight, const Style& style) {
                       who(end),
                       fmt::format("{} ({})", clean(end.reason_text), reason_word(end.reason)),
                       fmt::format("{}: {}", clean(end.stimulus), clean(end.clause))},
-                     event == "DISCONNECTED" || event == "-" ? Tone::plain : Tone::bad});
+                     event == "DISCONNECTED" || event == "-" ? Colour::plain : Colour::red});
         }
     }
     if (ends.empty()) {
         return "no connection has ended in the domains that can be looked at\n";
     }
     std::ranges::stable_sort(ends, {}, [](const auto& each) { return each.first; });
-    std::vector<Line> lines;
+    command::Table table({1, 3, 7});
+    table.add({"WHEN", "PID", "COMMAND", "EP", "PEER", "LINK", "STATE", "LIVED", "EVENT",
+               "ENDED BY", "REASON", "STIMULUS AND CLAUSES"},
+              Colour::dim);
     for (auto& [when, line] : ends) {
-        lines.push_back(std::move(line));
+        table.add(std::move(line.cells), line.colour);
     }
-    return table({{"WHEN", false},
-                  {"PID", true},
-                  {"COMMAND", false},
-                  {"EP", true},
-                  {"PEER", false},
-                  {"LINK", false},
-                  {"STATE", false},
-                  {"LIVED", true},
-                  {"EVENT", false},
-                  {"ENDED BY", false},
-                  {"REASON", false},
-                  {"STIMULUS AND CLAUSES", false}},
-                 lines, "", style);
+    return table.text("", &style.paint, style.columns);
 }
 
 std::string json_text(const Sight& sight, const Sight* before) {
-    Json json{{"command", "dat_top"},
-              {"version", PACKAGE_VERSION},
-              {"format", 1},
-              {"domains_of_other_users", sight.of_others},
-              {"domains", Json::array()}};
+    Json json = command::json_head("dat_top");
+    json["domains_of_other_users"] = sight.of_others;
+    json["domains"] = Json::array();
     for (const Domain& domain : sight.domains) {
         json["domains"].push_back(json_of(domain, same_in(before, domain)));
     }
-    return json.dump() + "\n";
+    return command::json_line(json);
 }
 
 std::string label(const std::string& value) {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // What dat_top prints of what it has seen: tables, JSON, and a textfile for Prometheus'
-// node_exporter. May include: util/top, std.
+// node_exporter. May include: util/top, util/command, std.
 #ifndef UTIL_TOP_VIEW_H
 #define UTIL_TOP_VIEW_H
 
+#include "command/text.h"
 #include "look.h"
 
 #include <cstddef>
@@ -13,14 +14,14 @@
 namespace dat::top {
 
 struct Style {
-    bool colours = false;
-    std::size_t width = 0; // columns; 0: lines are as long as they are
+    command::Paint paint;
+    std::size_t columns = command::kUnlimited;
 };
 
 // `before`: the look before this one, from which rates come; where there is none they are "-".
 std::string top_text(const Sight& sight, const Sight* before, const Style& style);
 std::string ends_text(const Sight& sight, const Style& style);
-// One document, of util/top/dat_top.schema.json, in one line.
+// One document, of dat_top.schema.json, in one line.
 std::string json_text(const Sight& sight, const Sight* before);
 std::string prometheus_text(const Sight& sight);
 

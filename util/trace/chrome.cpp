@@ -273,23 +273,4 @@ const Transition* decision(const Endpoint& endpoint, const Slice& slice) {
 
 void write_chrome(const Model& model, std::FILE* file) { Chrome(model, file).write(); }
 
-void write_summary(const Model& model, std::FILE* file) {
-    for (const Process& process : model.processes) {
-        std::size_t operations = 0, arrows = 0, frames = 0;
-        for (const Endpoint& endpoint : process.endpoints) {
-            operations += endpoint.operations.size();
-            frames += endpoint.frames.size();
-            arrows += static_cast<std::size_t>(std::ranges::count_if(
-                endpoint.operations, [](const Operation& each) { return each.partner != kNone; }));
-        }
-        std::fprintf(
-            file,
-            "%s: %s: %zu endpoints, %zu operations (%zu with their other end), %zu frames, "
-            "%llu records, %llu lost; %s\n",
-            process.path.c_str(), process.name().c_str(), process.endpoints.size(), operations,
-            arrows, frames, static_cast<unsigned long long>(process.records),
-            static_cast<unsigned long long>(process.lost), alignment_text(process).c_str());
-    }
-}
-
 } // namespace dat::trace

@@ -16,6 +16,8 @@ void write_chrome(const Model& model, std::FILE* file);
 void write_page(const Model& model, std::FILE* file);
 // A few lines of text: what is in the files.
 void write_summary(const Model& model, std::FILE* file);
+// The same, of dat_trace.schema.json.
+void write_summary_json(const Model& model, std::FILE* file);
 
 } // namespace dat::trace
 
