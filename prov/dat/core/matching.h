@@ -189,7 +189,7 @@ class Matching {
     }
     // A message that is held is no longer: it was peeked at and is claimed, or is discarded.
     void take(UnexpectedMessage& message) {
-        DAT_ASSERT(holds(message));
+        DAT_ASSERT(kept(message));
         base::List<UnexpectedMessage, InBucket>::remove(message);
         base::List<UnexpectedMessage, InOrder>::remove(message);
         --held_;
@@ -206,7 +206,7 @@ class Matching {
         return true;
     }
     static bool posted(const PostedReceive& receive) { return receive.posted_; }
-    static bool holds(const UnexpectedMessage& message) {
+    static bool kept(const UnexpectedMessage& message) {
         return base::List<UnexpectedMessage, InOrder>::holds(message);
     }
 
@@ -241,8 +241,8 @@ class Matching {
         return first;
     }
     // It came last of all, and arrive() found nothing for it. Never fails.
-    void hold(UnexpectedMessage& message) {
-        DAT_ASSERT(!holds(message));
+    void keep(UnexpectedMessage& message) {
+        DAT_ASSERT(!kept(message));
         messages_.at(hash_.bucket(message.tag_, message.source_, 0, messages_.bits()))
             .push(message);
         recent_.push(message);
