@@ -403,7 +403,7 @@ void Messages::fetched(Fetch& fetch) {
     report(receive, peer, fetch.tag, fetch.flags, fetch.data,
            fetch.count > 0 ? fetch.to[0].base : nullptr, fetch.length, good ? fetch.wanted : 0,
            fetch.status);
-    if (good && peer.is_connected()) {
+    if (good && peer.endpoint_) {
         peer.to_say_.push(fetch);
         peer.run_soon();
     } else {

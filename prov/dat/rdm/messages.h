@@ -126,6 +126,8 @@ class PeerOwner {
     // There is no memory for what this side owes to it: the connection has to end. In the middle
     // of a link's work.
     virtual void give_up(Peer& peer) = 0;
+    // The first message of a connection that was accepted has come.
+    virtual void confirmed(Peer& peer) = 0;
 
   protected:
     ~PeerOwner() = default;
@@ -136,7 +138,7 @@ class Peer : public soft::MessageSink, private soft::Deferred {
   public:
     // `number`: of the peer, for core::Matching. Throws std::bad_alloc.
     Peer(Messages& messages, PeerOwner& owner, std::uint32_t number);
-    virtual ~Peer(); // after ended() and lost()
+    virtual ~Peer(); // after fail() and parted()
     Peer(const Peer&) = delete;
     Peer& operator=(const Peer&) = delete;
 
@@ -148,13 +150,16 @@ class Peer : public soft::MessageSink, private soft::Deferred {
     void make_self() { self_ = true; }
     bool is_self() const { return self_; }
 
-    // The endpoint has a link. `window`: what the peer takes. What waited goes out, from now on.
-    void connected(soft::Endpoint& endpoint, std::uint32_t window);
-    bool is_connected() const { return endpoint_ != nullptr; }
-    // The connection is over, or could not be made. What was outstanding is over with it. `gone`:
-    // the peer has said so, or is known to have died, rather than that the two have parted:
-    // receives that name it are over as well.
-    void ended(bool died);
+    // The endpoint has a link. `window`: what the peer takes. What waits goes out from now on, of
+    // an endpoint that has accepted (`accepted`) from go_on() on.
+    void connected(soft::Endpoint& endpoint, std::uint32_t window, bool accepted);
+    void go_on();
+    // The connection may be used for what is posted now.
+    bool flows() const { return flowing_; }
+    // The connection is over, or never was one that counted. Nothing of it is outstanding.
+    void parted();
+    // What is queued or outstanding is over, and each receive that names this peer.
+    void fail();
     // The peer has said that it closes its endpoint.
     bool said_goodbye() const { return said_goodbye_; }
     // Says the same to it, behind all else. False: there is no room now.
@@ -162,6 +167,8 @@ class Peer : public soft::MessageSink, private soft::Deferred {
     // Nothing of this side waits to go out, or for the peer to take it.
     bool idle() const { return queued_.empty() && waiting_.empty() && to_say_.empty(); }
     bool has_queued() const { return !queued_.empty(); }
+    // Something of that was accepted and its success is not reported.
+    bool owes();
 
     core::PostVerdict send(const Outgoing& out);
 
@@ -211,7 +218,9 @@ class Peer : public soft::MessageSink, private soft::Deferred {
     bool flowing_ = false; // connected, and nothing queued
     bool self_ = false;
     bool said_goodbye_ = false;
-    bool tells_ = false; // Endpoint::tell_of_room() is on
+    bool tells_ = false;     // Endpoint::tell_of_room() is on
+    bool confirmed_ = false; // both sides have this connection
+    bool greets_ = false;    // the first message has to be said
     std::size_t eager_ = 0;    // bytes of a message that is not announced
     std::uint32_t window_ = 0; // these three of what goes to the peer
     std::uint32_t sent_ = 0;

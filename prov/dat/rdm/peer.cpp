@@ -48,25 +48,38 @@ void Peer::run_soon() { messages_.domain_.defer(*this); }
 
 // --- the connection ---
 
-void Peer::connected(soft::Endpoint& endpoint, std::uint32_t window) {
+void Peer::connected(soft::Endpoint& endpoint, std::uint32_t window, bool accepted) {
     endpoint_ = &endpoint;
     kind_ = endpoint.trace() ? soft::LinkKind::in_process : endpoint.link()->kind();
     eager_ = kind_ == soft::LinkKind::shm ? kEagerShm : kEagerIwarp;
     window_ = window;
     sent_ = told_ = taken_ = said_taken_ = held_ = reads_ = 0;
-    said_goodbye_ = false;
-    tells_ = false;
+    said_goodbye_ = tells_ = false;
+    confirmed_ = greets_ = !accepted;
+    flowing_ = confirmed_ && queued_.empty();
+    run_soon();
+}
+
+void Peer::go_on() {
+    confirmed_ = true;
     flowing_ = queued_.empty();
     run_soon();
 }
 
-void Peer::ended(bool died) {
+void Peer::parted() {
     if (endpoint_ && tells_) {
         endpoint_->tell_of_room(false);
     }
+    if (endpoint_) {
+        ++turn_;
+    }
     endpoint_ = nullptr;
-    flowing_ = tells_ = false;
-    ++turn_;
+    flowing_ = tells_ = confirmed_ = false;
+}
+
+void Peer::fail() {
+    const bool died = !said_goodbye_;
+    flowing_ = false;
     while (!waiting_.empty()) {
         messages_.finish(waiting_.front(), DtoStatus::flushed);
     }
@@ -108,6 +121,16 @@ void Peer::ended(bool died) {
     });
     announced_ = 0;
     said_goodbye_ = false;
+}
+
+bool Peer::owes() {
+    bool any = false;
+    const auto look = [&](const Send& send) {
+        any = any || send.what.silent || !send.what.reported;
+    };
+    queued_.each(look);
+    waiting_.each(look);
+    return any;
 }
 
 // --- out ---
@@ -209,7 +232,7 @@ PostVerdict Peer::send_otherwise(const Outgoing& out) {
     }
     queued_.push(*send);
     ++queued_count_;
-    if (endpoint_) {
+    if (confirmed_) {
         send_queued();
     } else {
         owner_.wanted(*this);
@@ -220,7 +243,7 @@ PostVerdict Peer::send_otherwise(const Outgoing& out) {
 
 // Those that may go now.
 void Peer::send_queued() {
-    while (!queued_.empty() && endpoint_) {
+    while (!queued_.empty() && confirmed_) {
         Send& send = queued_.front();
         const Outgoing& out = send.what;
         const bool here = out.length <= eager_ && out.count < kMaxIov &&
@@ -246,7 +269,7 @@ void Peer::send_queued() {
             waiting_.push(send);
         }
     }
-    flowing_ = endpoint_ && queued_.empty();
+    flowing_ = confirmed_ && queued_.empty();
     if (!flowing_) {
         run_soon(); // so that it hears of room
     }
@@ -411,9 +434,10 @@ void Peer::has_room() { run_soon(); }
 
 // In the middle of no link's work.
 void Peer::run() {
-    if (!endpoint_) {
+    if (!confirmed_) {
         return;
     }
+    greets_ = greets_ && !say(Kind::taken, 0);
     ask();
     say_done();
     if (endpoint_ && taken_ - said_taken_ > messages_.window() / 2) {
@@ -425,7 +449,7 @@ void Peer::run() {
     if (!endpoint_) {
         return;
     }
-    const bool more = (!to_read_.empty() && reads_ < kReads) || !to_say_.empty() ||
+    const bool more = greets_ || (!to_read_.empty() && reads_ < kReads) || !to_say_.empty() ||
                       !queued_.empty() || taken_ - said_taken_ > messages_.window() / 2;
     if (more != tells_) {
         tells_ = more;
@@ -457,7 +481,7 @@ void Peer::let_go(Unexpected& message) {
 }
 
 void Peer::owe_done(std::uint64_t id) {
-    if (!endpoint_) {
+    if (!endpoint_ || self_) {
         return;
     }
     Fetch* const answer = messages_.fetches_.take();
@@ -484,6 +508,9 @@ bool Peer::arrived(const std::byte* message, std::size_t size) {
         return false; // more than was sent
     }
     told_ = head.taken;
+    if (!confirmed_) [[unlikely]] {
+        owner_.confirmed(*this);
+    }
     switch (head.kind) {
     case Kind::message:
     case Kind::tagged:
@@ -553,7 +580,7 @@ bool Peer::take_message(const Head& head, const std::byte* at, std::size_t size)
         std::memcpy(to, at, length);
     }
     held_ += cost;
-    matching.hold(*held);
+    matching.keep(*held);
     return true;
 }
 
@@ -604,7 +631,7 @@ bool Peer::take_announced(const Head& head, const std::byte* at, std::size_t siz
     if (segments > 0) {
         std::memcpy(to + sizeof id, places.data(), segments * sizeof(Place));
     }
-    matching.hold(*held);
+    matching.keep(*held);
     return true;
 }
 
@@ -668,7 +695,7 @@ PostVerdict Peer::send_to_self(const Outgoing& out) {
         waiting_.push(*send);
         ++announced_;
     }
-    matching.hold(*held);
+    matching.keep(*held);
     return PostVerdict::posted;
 }
 

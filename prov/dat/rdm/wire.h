@@ -2,7 +2,7 @@
 //
 // What the messages of reliable datagram endpoints begin with, as bytes. Each is one DAT
 // message between two `dat` endpoints; numbers are little-endian. What a peer sends is copied
-// once, and then checked. May include: std.
+// once, and then checked. May include: core.
 //
 //   message, tagged              Head [data] [id] payload
 //   announced, announced_tagged  Head [data] id, segments times Place: the payload stays with its
@@ -14,6 +14,8 @@
 // receiver is to say when it is where it belongs.
 #ifndef DAT_RDM_WIRE_H
 #define DAT_RDM_WIRE_H
+
+#include "core/rdm_peer.h"
 
 #include <array>
 #include <bit>
@@ -104,44 +106,54 @@ inline const std::byte* get(const std::byte* from, Head& head) {
     return from + sizeof head;
 }
 
-// What two endpoints say of themselves as they connect, as the private data of both.
+// What two endpoints say of themselves as they connect, as the private data of a request, an
+// accept and a rejection. See core/rdm_peer.h.
 struct Hello {
     static constexpr std::uint64_t kMagic = 0x314d4452'2d746164; // "dat-RDM1"
     std::uint64_t magic = kMagic;
-    std::uint64_t incarnation = 0;       // of the endpoint, random: another one at the same address
-    std::uint32_t window = 0;            // what the peer may send before it hears of `taken`
-    std::uint16_t port = 0;              // where the endpoint listens
-    std::uint8_t family = 0;             // 4 or 6
-    std::uint8_t crossing = 0;           // of a reject: this side's own attempt goes on
-    std::array<std::uint8_t, 16> host{}; // as IPv6 has it
+    core::RdmIdentity from;
+    core::RdmIdentity to;
+    std::uint64_t number = 0; // of the attempt; of an answer: the last that was given up
+    std::uint32_t before = 0; // attempts before it
+    std::uint32_t window = 0; // what the peer may send before it hears of `taken`
+    std::uint16_t port = 0;   // where the endpoint listens
+    std::uint8_t family = 4;  // or 6
+    core::RdmRefusal refusal = core::RdmRefusal::none;
     std::uint32_t scope = 0;             // of a link-local address
+    std::array<std::uint8_t, 16> host{}; // as IPv6 has it
 };
-inline constexpr std::size_t kHelloSize = 8 + 8 + 4 + 2 + 1 + 1 + 16 + 4;
+inline constexpr std::size_t kHelloSize = 6 * 8 + 2 * 4 + 2 + 1 + 1 + 4 + 16;
 
 inline void put(std::byte* to, const Hello& hello) {
-    to = put(to, hello.magic);
-    to = put(to, hello.incarnation);
-    to = put(to, hello.window);
-    to = put(to, hello.port);
-    to = put(to, hello.family);
-    to = put(to, hello.crossing);
+    for (const std::uint64_t number : {hello.magic, hello.from.began, hello.from.drawn,
+                                       hello.to.began, hello.to.drawn, hello.number}) {
+        to = put(to, number);
+    }
+    to = put(put(to, hello.before), hello.window);
+    to = put(put(to, hello.port), hello.family);
+    to = put(put(to, static_cast<std::uint8_t>(hello.refusal)), hello.scope);
     std::memcpy(to, hello.host.data(), hello.host.size());
-    put(to + hello.host.size(), hello.scope);
 }
 // False: it is no hello.
 inline bool get(const std::byte* from, std::size_t size, Hello& hello) {
     if (size != kHelloSize) {
         return false;
     }
-    from = get(from, hello.magic);
-    from = get(from, hello.incarnation);
-    from = get(from, hello.window);
-    from = get(from, hello.port);
-    from = get(from, hello.family);
-    from = get(from, hello.crossing);
+    for (std::uint64_t* const number : {&hello.magic, &hello.from.began, &hello.from.drawn,
+                                        &hello.to.began, &hello.to.drawn, &hello.number}) {
+        from = get(from, *number);
+    }
+    from = get(get(from, hello.before), hello.window);
+    std::uint8_t refusal = 0;
+    from = get(get(from, hello.port), hello.family);
+    from = get(get(from, refusal), hello.scope);
     std::memcpy(hello.host.data(), from, hello.host.size());
-    get(from + hello.host.size(), hello.scope);
-    return hello.magic == Hello::kMagic && (hello.family == 4 || hello.family == 6);
+    if (refusal > static_cast<std::uint8_t>(core::RdmRefusal::other)) {
+        return false;
+    }
+    hello.refusal = static_cast<core::RdmRefusal>(refusal);
+    return hello.magic == Hello::kMagic && hello.from.known() &&
+           (hello.family == 4 || hello.family == 6);
 }
 
 } // namespace dat::rdm
