@@ -52,6 +52,8 @@ constexpr std::size_t kQueues = 1U << 16;
 constexpr std::size_t kDataSize = sizeof(std::uint64_t); // of remote CQ data
 constexpr std::size_t kDeviceDataSize = sizeof(std::uint32_t);
 constexpr std::size_t kRegions = 1U << 24;
+// A tag of fields of one bit each (FI_TAG_GENERIC in libfabric's sources).
+constexpr std::uint64_t kEveryBit = 0xaaaaaaaaaaaaaaaa;
 constexpr std::size_t kRdmQueueSize = 1024;
 constexpr std::size_t kMaxRdmQueueSize = std::size_t{1} << 20;
 // What its messages begin with is this provider's own (rdm/wire.h).
@@ -287,6 +289,10 @@ void fill_endpoint(fi_ep_attr& ep, const fi_ep_attr* hints, const Offering& o) {
     ep.max_order_raw_size = ordered(hints ? hints->max_order_raw_size : 0);
     ep.max_order_war_size = kWarSize;
     ep.max_order_waw_size = ordered(hints ? hints->max_order_waw_size : 0);
+    if (o.type == FI_EP_RDM) { // every bit counts
+        ep.mem_tag_format =
+            hints && hints->mem_tag_format != 0 ? hints->mem_tag_format : kEveryBit;
+    }
     ep.tx_ctx_cnt = 1;
     ep.rx_ctx_cnt =
         hints && hints->rx_ctx_cnt == FI_SHARED_CONTEXT ? FI_SHARED_CONTEXT : std::size_t{1};
