@@ -616,6 +616,8 @@ void RdmEndpoint::announce(std::unique_ptr<Incoming> request) {
     }
     if (!peer->is_self()) {
         peer->requested(*request, hello);
+    } else if (hello.from == self_.identity) {
+        peer->requested_by_self(*request);
     }
 }
 

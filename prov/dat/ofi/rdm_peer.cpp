@@ -43,7 +43,7 @@ RdmPeer::~RdmPeer() = default;
 void RdmPeer::wanted(rdm::Peer&) { act(machine_.operation()); }
 
 ssize_t RdmPeer::ready_for_rma() {
-    if (flows()) {
+    if (flows() || (is_self() && machine_.state() == RdmState::connected)) {
         return 0;
     }
     if (rma_failed_ && endpoint_) { // it completes as what that attempt has flushed
@@ -89,6 +89,9 @@ void RdmPeer::act(const Answer& answer, Incoming* request) {
     if (answer.has(RdmAction::go)) {
         rma_waits_ = rma_failed_ = false;
         DAT_INFO(ep_ctrl, "connected with the peer %s", address_.text().c_str());
+        if (is_self()) {
+            return; // whose messages need no connection
+        }
         if (answer.stimulus == core::RdmStimulus::established) {
             connected(endpoint_->soft(), window_, false);
         } else {
@@ -190,6 +193,23 @@ void RdmPeer::requested(Incoming& request, const rdm::Hello& hello) {
         window_ = window;
     }
     act(answer, &request);
+}
+
+void RdmPeer::requested_by_self(Incoming& request) {
+    if (no_throw([&] {
+            far_end_ = far_end_ ? std::move(far_end_) : of_.make_endpoint(unheard_);
+            return far_end_ ? 0 : -FI_ENOMEM;
+        })) {
+        return;
+    }
+    soft::Endpoint& far = far_end_->soft();
+    far.disconnect(false);
+    far.set_sink(this);
+    if (far.core().state() == core::State::unconnected || far.reset()) {
+        Bytes bytes;
+        put(bytes.data(), of_.hello());
+        far_end_->accept_watched(request, bytes);
+    }
 }
 
 void RdmPeer::accept(Incoming& request, const Answer& answer) {

@@ -37,6 +37,8 @@ class RdmPeer final : public rdm::Peer,
     const iwarp::SocketAddress& address() const { return address_; }
     // A request that says to be from this address.
     void requested(Incoming& request, const rdm::Hello& hello);
+    // The same of this endpoint itself: RDMA of its own memory goes by a connection as well.
+    void requested_by_self(Incoming& request);
     // An operation that is none of rdm::Messages: 0, and it goes to endpoint(); -FI_EAGAIN: a
     // connection is being made.
     ssize_t ready_for_rma();
@@ -78,10 +80,17 @@ class RdmPeer final : public rdm::Peer,
         RdmPeer& peer_;
     };
 
+    // The other end of a connection with this endpoint itself: the first tells it all.
+    struct Unheard final : EndpointWatcher {
+        void raised(const core::ConnectionEvent&) override {}
+    };
+
     RdmEndpoint& of_;
     const iwarp::SocketAddress address_;
     core::RdmPeer machine_;
     std::unique_ptr<Endpoint> endpoint_; // made when first needed
+    std::unique_ptr<Endpoint> far_end_;  // of a connection with this endpoint itself
+    Unheard unheard_;
     core::RdmPeer::Connection current_ = 0; // that the events of endpoint_ belong to; 0: none
     bool attempting_ = false;               // counted by the endpoint
     bool gives_up_ = false;                 // drop() is to end a connection that counts
