@@ -10,6 +10,9 @@
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_tagged.h>
 
+#include <sys/socket.h>
+
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
@@ -17,6 +20,7 @@
 #include <deque>
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace dat::test {
@@ -83,11 +87,21 @@ class RdmNode {
     RdmNode(const RdmNode&) = delete;
     RdmNode& operator=(const RdmNode&) = delete;
 
-    // The endpoint alone.
+    // The endpoint alone. It may wait for its peers, which others than its caller have to move.
     void close() {
         if (ep) {
             std::erase(all(), this);
-            DAT_MUST(fi_close(&ep->fid));
+            std::atomic<bool> closed{false};
+            int result = 0;
+            std::thread closer([&] {
+                result = fi_close(&ep->fid);
+                closed = true;
+            });
+            while (!closed) {
+                poll_all();
+            }
+            closer.join();
+            DAT_MUST(result);
             ep = nullptr;
             for (fid_cntr* counter : {sent, received}) {
                 if (counter) {
@@ -205,9 +219,17 @@ class RdmNode {
         hints->tx_attr->op_flags = options_.tx_op_flags;
         hints->fabric_attr->prov_name = strdup(provider());
         const std::string service = std::to_string(options_.port);
+        fi_info* list = nullptr;
         DAT_MUST(fi_getinfo(FI_VERSION(1, 17), transport.address,
-                            options_.port ? service.c_str() : nullptr, FI_SOURCE, hints, &info_));
+                            options_.port ? service.c_str() : nullptr, FI_SOURCE, hints, &list));
         fi_freeinfo(hints);
+        for (fi_info* each = list; each && !info_; each = each->next) { // not that of ofi_rxm
+            if (std::strcmp(each->fabric_attr->prov_name, provider()) == 0) {
+                info_ = fi_dupinfo(each);
+            }
+        }
+        fi_freeinfo(list);
+        DAT_REQUIRE(info_, "FI_EP_RDM is not offered");
         DAT_MUST(fi_fabric(info_->fabric_attr, &fabric_, nullptr));
         DAT_MUST(fi_domain(fabric_, info_, &domain, nullptr));
         fi_av_attr attr{};
