@@ -40,8 +40,8 @@ struct RdmOp {
 class RdmNode {
   public:
     struct Options {
-        std::uint64_t caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_DIRECTED_RECV | FI_SOURCE |
-                             FI_MULTI_RECV;
+        std::uint64_t caps =
+            FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_DIRECTED_RECV | FI_SOURCE | FI_MULTI_RECV;
         std::uint16_t port = 0;
         fi_threading threading = FI_THREAD_SAFE;
         std::uint64_t tx_op_flags = 0;

@@ -13,9 +13,9 @@ using namespace dat::test;
 
 namespace {
 
-const std::vector<std::size_t> kSizes{0,     1,     7,     64,     72,     96,      97,     128,
-                                      1024,  4096,  16000, 16352,  16353,  16384,   16385,  24576,
-                                      65536, 65537, 98304, 262144, 1 << 20, (4 << 20) + 3};
+const std::vector<std::size_t> kSizes{
+    0,     1,     7,     64,    72,    96,    97,    128,   1024,   4096,    16000,
+    16352, 16353, 16384, 16385, 24576, 65536, 65537, 98304, 262144, 1 << 20, (4 << 20) + 3};
 
 // Two endpoints that know each other.
 struct Two {
@@ -299,7 +299,8 @@ TRANSPORT_TEST(rdm, a_delivered_message__is_in_its_receive_when_its_sender_is_to
         msg.addr = two.to_b;
         msg.tag = 6;
         msg.context = &send;
-        two.a.post([&] { return fi_tsendmsg(two.a.ep, &msg, FI_DELIVERY_COMPLETE | FI_COMPLETION); });
+        two.a.post(
+            [&] { return fi_tsendmsg(two.a.ep, &msg, FI_DELIVERY_COMPLETE | FI_COMPLETION); });
         for (int i = 0; i < 200; ++i) {
             RdmNode::poll_all();
         }
@@ -342,9 +343,8 @@ TRANSPORT_TEST(rdm, rdma_and_atomics__reach_the_memory_of_a_peer_and_its_own) {
         const fi_addr_t to = node == &two.a ? two.to_b : self;
         std::vector<std::uint64_t> out(1000, 7);
         RdmOp& write = node->op();
-        node->post([&] {
-            return fi_write(node->ep, out.data(), 8000, nullptr, to, 0, 42, &write);
-        });
+        node->post(
+            [&] { return fi_write(node->ep, out.data(), 8000, nullptr, to, 0, 42, &write); });
         RdmNode::wait(write);
         cr_assert(write.ok());
         std::uint64_t add = 5;
@@ -359,8 +359,7 @@ TRANSPORT_TEST(rdm, rdma_and_atomics__reach_the_memory_of_a_peer_and_its_own) {
         cr_assert_eq(before, 7);
         std::vector<std::uint64_t> in(1000);
         RdmOp& read = node->op();
-        node->post(
-            [&] { return fi_read(node->ep, in.data(), 8000, nullptr, to, 0, 42, &read); });
+        node->post([&] { return fi_read(node->ep, in.data(), 8000, nullptr, to, 0, 42, &read); });
         RdmNode::wait(read);
         cr_assert(read.ok());
         cr_assert_eq(in[0], 7);
@@ -377,7 +376,8 @@ TRANSPORT_TEST(rdm, a_receive_for_several__takes_them_one_behind_the_other) {
     Two two(transport);
     Bytes in(5000);
     const std::size_t least = 1000;
-    DAT_MUST(fi_setopt(&two.b.ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least, sizeof least));
+    DAT_MUST(
+        fi_setopt(&two.b.ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least, sizeof least));
     RdmOp& several = two.b.op();
     iovec iov{in.data(), in.size()};
     fi_msg msg{};
@@ -615,8 +615,8 @@ TRANSPORT_TEST(rdm, an_address__goes_in_and_comes_out) {
                               std::to_string(two.b.port()).c_str()),
                   nullptr);
     fi_addr_t number = FI_ADDR_NOTAVAIL;
-    cr_assert_eq(fi_av_insertsvc(two.a.av, transport.address,
-                                 std::to_string(two.b.port()).c_str(), &number, 0, nullptr),
+    cr_assert_eq(fi_av_insertsvc(two.a.av, transport.address, std::to_string(two.b.port()).c_str(),
+                                 &number, 0, nullptr),
                  1);
     char in = 0;
     RdmOp& receive = two.b.trecv(1, &in, 1);
@@ -625,9 +625,8 @@ TRANSPORT_TEST(rdm, an_address__goes_in_and_comes_out) {
     DAT_MUST(fi_av_remove(two.a.av, &number, 1, 0));
     cr_assert_eq(fi_tsend(two.a.ep, "s", 1, nullptr, number, 1, nullptr), -FI_EINVAL);
     std::array<fi_addr_t, 4> numbers{};
-    cr_assert_eq(fi_av_insertsym(two.a.av, transport.address, 1, "5000", 4, numbers.data(), 0,
-                                 nullptr),
-                 4);
+    cr_assert_eq(
+        fi_av_insertsym(two.a.av, transport.address, 1, "5000", 4, numbers.data(), 0, nullptr), 4);
     size = found.size();
     DAT_MUST(fi_av_lookup(two.a.av, numbers[3], found.data(), &size));
     cr_assert_eq(static_cast<unsigned char>(found[2]) * 256 + static_cast<unsigned char>(found[3]),

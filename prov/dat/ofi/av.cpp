@@ -47,8 +47,9 @@ int insert_one(AddressVector& av, const char* call, const iwarp::SocketAddress& 
                fi_addr_t* number, int& error) {
     if (!is_peer(address)) {
         DAT_WARN(domain, "%s: %s is not the address and port of an endpoint", call,
-                 address.valid() ? address.text().c_str() : "something that is no IPv4 or IPv6 "
-                                                            "socket address");
+                 address.valid() ? address.text().c_str()
+                                 : "something that is no IPv4 or IPv6 "
+                                   "socket address");
         error = FI_EINVAL;
     } else {
         error = -no_throw([&] {
@@ -77,8 +78,8 @@ int insert(fid_av* f, const void* addresses, std::size_t count, fi_addr_t* numbe
     for (std::size_t i = 0; i < count; ++i) {
         const iwarp::SocketAddress address = read_address(at);
         int error = 0;
-        inserted += insert_one(av_of(f), "fi_av_insert()", address,
-                               numbers ? numbers + i : nullptr, error);
+        inserted +=
+            insert_one(av_of(f), "fi_av_insert()", address, numbers ? numbers + i : nullptr, error);
         set_errors(flags, context, i, error);
         at += address.valid() ? address.size() : sizeof(sockaddr_in);
     }
@@ -135,8 +136,7 @@ bool count_up(const char* first, std::size_t by, std::string& out) {
 }
 
 int insert_symmetric(fid_av* f, const char* node, std::size_t nodes, const char* service,
-                     std::size_t services, fi_addr_t* numbers, std::uint64_t flags,
-                     void* context) {
+                     std::size_t services, fi_addr_t* numbers, std::uint64_t flags, void* context) {
     if (!node || !service) {
         DAT_WARN(domain, "fi_av_insertsym(): a node and a service are needed");
         return -FI_EINVAL;
@@ -202,8 +202,8 @@ const char* text(fid_av*, const void* address, char* buf, std::size_t* size) {
     const iwarp::SocketAddress read = read_address(address);
     const char* const scheme = read.family() == AF_INET6 ? "fi_sockaddr_in6" : "fi_sockaddr_in";
     const std::size_t room = *size;
-    const int length = std::snprintf(buf, room, "%s://%s", scheme,
-                                     read.valid() ? read.text().c_str() : "");
+    const int length =
+        std::snprintf(buf, room, "%s://%s", scheme, read.valid() ? read.text().c_str() : "");
     *size = static_cast<std::size_t>(length) + 1;
     return buf;
 }
@@ -222,7 +222,7 @@ int close(fid_t f) {
 // fi_av_bind(3): events of insertions, of which there are none.
 int bind(fid_t, fid_t, std::uint64_t) {
     DAT_WARN(domain, "fi_av_bind(): addresses are inserted when the call returns (FI_EVENT is not "
-                 "offered)");
+                     "offered)");
     return -FI_ENOSYS;
 }
 

@@ -364,9 +364,8 @@ template <class Entry, class Comes> struct Format {
         }
     }
     static ssize_t read_from(fid_cq* cq, void* buf, std::size_t count, fi_addr_t* sources) {
-        return sources
-                   ? cq_of(cq).read_with_sources(static_cast<Entry*>(buf), count, sources)
-                   : read(cq, buf, count);
+        return sources ? cq_of(cq).read_with_sources(static_cast<Entry*>(buf), count, sources)
+                       : read(cq, buf, count);
     }
     static ssize_t read_from_waiting(fid_cq* cq, void* buf, std::size_t count, fi_addr_t* sources,
                                      const void* condition, int timeout) {

@@ -208,8 +208,8 @@ bool fits_endpoint(const char* call, const fi_info* info, const Offering& offeri
 
 Endpoint::Endpoint(Domain& domain, const fi_info& info, void* context, core::State initial,
                    EndpointWatcher* watcher)
-    : domain_(domain), gate_(domain.gate()), watcher_(watcher), zone_(zone_of(domain, info)), caps_(info.caps),
-      tx_flags_(info.tx_attr->op_flags), rx_flags_(info.rx_attr->op_flags),
+    : domain_(domain), gate_(domain.gate()), watcher_(watcher), zone_(zone_of(domain, info)),
+      caps_(info.caps), tx_flags_(info.tx_attr->op_flags), rx_flags_(info.rx_attr->op_flags),
       inject_size_(info.tx_attr->inject_size),
       sizes_are_default_(has_default_sizes(info, domain.offering())),
       message_size_(domain.offering().message_size),

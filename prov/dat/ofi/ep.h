@@ -160,7 +160,7 @@ class Endpoint final : public fid_ep, private soft::EndpointOwner {
     Domain& domain_;
     soft::Gate& gate_; // the domain's, in one step
     EndpointWatcher* const watcher_;
-    ZoneHandle zone_;  // guarded by the gate
+    ZoneHandle zone_; // guarded by the gate
     EventQueue* eq_ = nullptr;
     // For the events of an attempt: of the first, which may have private data, and of its end;
     // and for the one that says that it is broken. Guarded by the gate.

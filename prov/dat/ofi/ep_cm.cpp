@@ -240,8 +240,7 @@ int Endpoint::set_up(CompletionQueue* tx, CompletionQueue* rx,
 }
 
 int Endpoint::connect_watched(const iwarp::SocketAddress& destination,
-                              std::span<const std::byte> data,
-                              std::chrono::microseconds timeout) {
+                              std::span<const std::byte> data, std::chrono::microseconds timeout) {
     connect_timeout_us_ = static_cast<std::uint64_t>(timeout.count());
     const int rc = start_connect(destination, data);
     if (rc == 0) {

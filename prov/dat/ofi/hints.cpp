@@ -290,8 +290,7 @@ void fill_endpoint(fi_ep_attr& ep, const fi_ep_attr* hints, const Offering& o) {
     ep.max_order_war_size = kWarSize;
     ep.max_order_waw_size = ordered(hints ? hints->max_order_waw_size : 0);
     if (o.type == FI_EP_RDM) { // every bit counts
-        ep.mem_tag_format =
-            hints && hints->mem_tag_format != 0 ? hints->mem_tag_format : kEveryBit;
+        ep.mem_tag_format = hints && hints->mem_tag_format != 0 ? hints->mem_tag_format : kEveryBit;
     }
     ep.tx_ctx_cnt = 1;
     ep.rx_ctx_cnt =

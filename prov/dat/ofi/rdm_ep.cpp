@@ -71,8 +71,9 @@ int control(fid_t f, int command, void* arg) {
         const bool tx = (flags & FI_TRANSMIT) != 0;
         const std::uint64_t wanted = flags & ~(FI_TRANSMIT | FI_RECV);
         if (tx == ((flags & FI_RECV) != 0) || (wanted & ~(tx ? kTxOpFlags : kRxOpFlags)) != 0) {
-            DAT_WARN(ep_ctrl, "fi_control(FI_SETOPSFLAG): flags = 0x%llx; either FI_TRANSMIT or "
-                              "FI_RECV, and flags of its operations",
+            DAT_WARN(ep_ctrl,
+                     "fi_control(FI_SETOPSFLAG): flags = 0x%llx; either FI_TRANSMIT or "
+                     "FI_RECV, and flags of its operations",
                      static_cast<unsigned long long>(flags));
             return -FI_EINVAL;
         }
@@ -210,11 +211,10 @@ core::RdmIdentity draw_identity() {
 
 RdmEndpoint::RdmEndpoint(Domain& domain, Info info, void* context)
     : fid_ep{}, domain_(domain), gate_(domain.gate()), info_(std::move(info)),
-      peer_info_(fi_dupinfo(info_.get())),
-      zone_(Endpoint::zone_of(domain, *info_)), tx_flags_(info_->tx_attr->op_flags),
-      rx_flags_(info_->rx_attr->op_flags), inject_size_(info_->tx_attr->inject_size),
-      directs_((info_->caps & FI_DIRECTED_RECV) != 0), min_multi_(kDefaultMinMulti),
-      name_(address_in(*info_)),
+      peer_info_(fi_dupinfo(info_.get())), zone_(Endpoint::zone_of(domain, *info_)),
+      tx_flags_(info_->tx_attr->op_flags), rx_flags_(info_->rx_attr->op_flags),
+      inject_size_(info_->tx_attr->inject_size), directs_((info_->caps & FI_DIRECTED_RECV) != 0),
+      min_multi_(kDefaultMinMulti), name_(address_in(*info_)),
       listener_(std::make_unique<SoftListener>(static_cast<AnyListenerOwner&>(*this),
                                                domain.soft().settings())) {
     if (!peer_info_) {
@@ -460,9 +460,9 @@ int RdmEndpoint::enable() {
     const auto limit = [](std::size_t size) {
         return static_cast<std::uint32_t>(std::max(size, kMostOperations));
     };
-    auto messages = std::make_unique<rdm::Messages>(domain_.soft(), zone_.get(), flags,
-                                                    limit(info_->rx_attr->size),
-                                                    limit(info_->tx_attr->size));
+    auto messages =
+        std::make_unique<rdm::Messages>(domain_.soft(), zone_.get(), flags,
+                                        limit(info_->rx_attr->size), limit(info_->tx_attr->size));
     if (const int rc = listener_->listen(kBacklog)) {
         DAT_WARN(ep_ctrl, "fi_enable(): cannot listen on %s: %s", name_.text().c_str(),
                  std::strerror(-rc));
@@ -491,8 +491,8 @@ int RdmEndpoint::enable() {
 // --- peers ---
 
 std::unique_ptr<Endpoint> RdmEndpoint::make_endpoint(EndpointWatcher& watcher) {
-    auto made = std::make_unique<Endpoint>(domain_, *peer_info_, nullptr,
-                                           core::State::unconnected, &watcher);
+    auto made = std::make_unique<Endpoint>(domain_, *peer_info_, nullptr, core::State::unconnected,
+                                           &watcher);
     soft::Endpoint::Counters counters = counters_;
     counters.receive = nullptr; // of messages: counted where they are matched
     return made->set_up(tx_cq_, rx_cq_, counters, tx_reports_) == 0 ? std::move(made) : nullptr;
@@ -601,8 +601,9 @@ void RdmEndpoint::announce(std::unique_ptr<Incoming> request) {
     const auto data = request->private_data();
     rdm::Hello hello;
     if (!get(data.data(), data.size(), hello)) {
-        DAT_INFO(ep_ctrl, "a connection request of %s is refused: it is no reliable datagram "
-                          "endpoint of `dat`",
+        DAT_INFO(ep_ctrl,
+                 "a connection request of %s is refused: it is no reliable datagram "
+                 "endpoint of `dat`",
                  request->peer().text().c_str());
         return;
     }

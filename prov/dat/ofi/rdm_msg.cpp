@@ -190,7 +190,8 @@ ssize_t msg_recvmsg(fid_ep* ep, const fi_msg* msg, std::uint64_t flags) {
     if (const int rc = check("fi_recvmsg()", msg->iov_count, flags, kRecvFlags)) {
         return rc;
     }
-    return receive(ep, {"fi_recvmsg()", msg->msg_iov, msg->iov_count, msg->addr, msg->context, flags});
+    return receive(ep,
+                   {"fi_recvmsg()", msg->msg_iov, msg->iov_count, msg->addr, msg->context, flags});
 }
 
 ssize_t msg_send(fid_ep* ep, const void* buf, std::size_t len, void*, fi_addr_t to, void* context) {
@@ -291,8 +292,8 @@ ssize_t trecvmsg(fid_ep* ep, const fi_msg_tagged* msg, std::uint64_t flags) {
     // A peek has no buffer, whatever it says of one.
     const bool peeks = (flags & FI_PEEK) != 0;
     const std::size_t count = peeks ? 0 : msg->iov_count;
-    if (const int rc = check("fi_trecvmsg()", count, flags,
-                             (kRecvFlags & ~FI_MULTI_RECV) | kPeekFlags)) {
+    if (const int rc =
+            check("fi_trecvmsg()", count, flags, (kRecvFlags & ~FI_MULTI_RECV) | kPeekFlags)) {
         return rc;
     }
     return receive(ep, {.call = "fi_trecvmsg()",

@@ -62,17 +62,16 @@ struct PassedOnMessage<Table, Slot, ssize_t (*)(fid_ep*, const Message*, Args...
 #define DAT_RMA_MSG(slot)                                                                          \
     .slot = PassedOnMessage<&fid_ep::rma, &fi_ops_rma::slot, decltype(fi_ops_rma::slot)>::call
 #define DAT_ATOMIC(slot, at)                                                                       \
-    .slot =                                                                                        \
-        PassedOn<&fid_ep::atomic, &fi_ops_atomic::slot, at, decltype(fi_ops_atomic::slot)>::call
+    .slot = PassedOn<&fid_ep::atomic, &fi_ops_atomic::slot, at, decltype(fi_ops_atomic::slot)>::call
 #define DAT_ATOMIC_MSG(slot)                                                                       \
-    .slot =                                                                                        \
-        PassedOnMessage<&fid_ep::atomic, &fi_ops_atomic::slot, decltype(fi_ops_atomic::slot)>::call
+    .slot = PassedOnMessage<&fid_ep::atomic, &fi_ops_atomic::slot,                                 \
+                            decltype(fi_ops_atomic::slot)>::call
 
 template <std::uint64_t Flags>
 int valid(fid_ep* f, fi_datatype type, fi_op op, std::size_t* count) {
     fi_atomic_attr attr{};
-    const int rc = count ? query_atomic(&rdm_of(f).domain(), type, op, &attr, Flags)
-                         : -FI_EOPNOTSUPP;
+    const int rc =
+        count ? query_atomic(&rdm_of(f).domain(), type, op, &attr, Flags) : -FI_EOPNOTSUPP;
     if (rc == 0) {
         *count = attr.count;
     }
@@ -82,9 +81,15 @@ int valid(fid_ep* f, fi_datatype type, fi_op op, std::size_t* count) {
 } // namespace
 
 fi_ops_rma rdm_rma_ops = {
-    .size = sizeof(fi_ops_rma), DAT_RMA(read, 3),  DAT_RMA(readv, 3),
-    DAT_RMA_MSG(readmsg),       DAT_RMA(write, 3), DAT_RMA(writev, 3),
-    DAT_RMA_MSG(writemsg),      DAT_RMA(inject, 2), DAT_RMA(writedata, 4),
+    .size = sizeof(fi_ops_rma),
+    DAT_RMA(read, 3),
+    DAT_RMA(readv, 3),
+    DAT_RMA_MSG(readmsg),
+    DAT_RMA(write, 3),
+    DAT_RMA(writev, 3),
+    DAT_RMA_MSG(writemsg),
+    DAT_RMA(inject, 2),
+    DAT_RMA(writedata, 4),
     DAT_RMA(injectdata, 3),
 };
 

@@ -436,8 +436,7 @@ void Messages::drop(Unexpected& message) {
 
 void Messages::peek(const Incoming& in, bool discards, Unexpected** claimed) {
     core::Matching& matching = this->matching(in.tagged);
-    auto* const found =
-        static_cast<Unexpected*>(matching.peek(in.tag, in.ignore, in.source));
+    auto* const found = static_cast<Unexpected*>(matching.peek(in.tag, in.ignore, in.source));
     const std::uint64_t flags = in.tagged ? flags_.tagged : flags_.message;
     if (claimed) {
         *claimed = found;
@@ -467,8 +466,7 @@ void Messages::peek(const Incoming& in, bool discards, Unexpected** claimed) {
         length = found->size - before - ((found->flags & kWantsDone) != 0 ? sizeof data : 0);
     }
     const core::Completion done{in.context,
-                                flags |
-                                    ((found->flags & kHasData) != 0 ? flags_.with_data : 0),
+                                flags | ((found->flags & kHasData) != 0 ? flags_.with_data : 0),
                                 length,
                                 nullptr,
                                 data,
@@ -514,10 +512,14 @@ PostVerdict Messages::receive_claimed(Unexpected& message, const Incoming& in) {
 
 void Messages::discard_claimed(Unexpected& message, const Incoming& in) {
     base::List<core::UnexpectedMessage, core::InOrder>::remove(message);
-    const core::Completion done{in.context,      in.tagged ? flags_.tagged : flags_.message,
-                                0,               nullptr,
-                                0,               message.tag(),
-                                DtoStatus::success, peers_[message.source()]->source()};
+    const core::Completion done{in.context,
+                                in.tagged ? flags_.tagged : flags_.message,
+                                0,
+                                nullptr,
+                                0,
+                                message.tag(),
+                                DtoStatus::success,
+                                peers_[message.source()]->source()};
     if (message.kind == Kind::goodbye) {
         free(message);
     } else {
@@ -531,9 +533,8 @@ void Messages::discard_claimed(Unexpected& message, const Incoming& in) {
 
 bool Messages::cancel(const void* context) {
     for (core::Matching* matching : {&tagged_, &untagged_}) {
-        core::PostedReceive* const found = matching->find_posted([&](const auto& each) {
-            return static_cast<const Receive&>(each).context == context;
-        });
+        core::PostedReceive* const found = matching->find_posted(
+            [&](const auto& each) { return static_cast<const Receive&>(each).context == context; });
         if (found) {
             matching->cancel(*found);
             fail(static_cast<Receive&>(*found), DtoStatus::flushed);
@@ -549,9 +550,8 @@ void Messages::flush() {
         matching->cancel_each(all, [&](core::PostedReceive& each) {
             fail(static_cast<Receive&>(each), DtoStatus::flushed);
         });
-        matching->take_each(all, [&](core::UnexpectedMessage& each) {
-            free(static_cast<Unexpected&>(each));
-        });
+        matching->take_each(
+            all, [&](core::UnexpectedMessage& each) { free(static_cast<Unexpected&>(each)); });
     }
     while (!claimed_.empty()) {
         auto& each = static_cast<Unexpected&>(claimed_.front());

@@ -218,9 +218,9 @@ class Peer : public soft::MessageSink, private soft::Deferred {
     bool flowing_ = false; // connected, and nothing queued
     bool self_ = false;
     bool said_goodbye_ = false;
-    bool tells_ = false;     // Endpoint::tell_of_room() is on
-    bool confirmed_ = false; // both sides have this connection
-    bool greets_ = false;    // the first message has to be said
+    bool tells_ = false;       // Endpoint::tell_of_room() is on
+    bool confirmed_ = false;   // both sides have this connection
+    bool greets_ = false;      // the first message has to be said
     std::size_t eager_ = 0;    // bytes of a message that is not announced
     std::uint32_t window_ = 0; // these three of what goes to the peer
     std::uint32_t sent_ = 0;

@@ -159,8 +159,8 @@ template <class L>
     }
     soft::Endpoint& endpoint = *endpoint_;
     const PostVerdict verdict = soft::post_request<L>(
-        endpoint, out.more,
-        [&](soft::Request & request, std::uint64_t seq) __attribute__((always_inline)) {
+        endpoint,
+        out.more, [&](soft::Request & request, std::uint64_t seq) __attribute__((always_inline)) {
             std::byte* const area = endpoint.inline_area(seq);
             const auto flags = static_cast<std::uint8_t>((out.has_data ? kHasData : 0) |
                                                          (id != 0 ? kWantsDone : 0));
@@ -303,8 +303,12 @@ bool Peer::announce(Send& send) {
         announced += region.length;
     }
     const auto flags = static_cast<std::uint8_t>(out.has_data ? kHasData : 0);
-    const Head head{out.tagged ? Kind::announced_tagged : Kind::announced, flags,
-                    static_cast<std::uint8_t>(count), 0, taken_, out.tag};
+    const Head head{out.tagged ? Kind::announced_tagged : Kind::announced,
+                    flags,
+                    static_cast<std::uint8_t>(count),
+                    0,
+                    taken_,
+                    out.tag};
     std::byte* at = put_head(bytes.data(), head, out, send.id);
     for (std::size_t i = 0; i < count; ++i) {
         at = put(put(at, places[i].key), places[i].length);
@@ -357,9 +361,11 @@ void Peer::ask() {
     while (!to_read_.empty() && reads_ < kReads && endpoint_) {
         Fetch& fetch = to_read_.front();
         const Place& place = fetch.places[fetch.segment];
-        const std::uint64_t length = std::min<std::uint64_t>(place.length, fetch.wanted - fetch.asked);
+        const std::uint64_t length =
+            std::min<std::uint64_t>(place.length, fetch.wanted - fetch.asked);
         std::array<iovec, soft::kMaxIov> to;
-        const std::size_t count = soft::gather({fetch.to.data(), fetch.count}, fetch.asked, length, to);
+        const std::size_t count =
+            soft::gather({fetch.to.data(), fetch.count}, fetch.asked, length, to);
         soft::Endpoint& endpoint = *endpoint_;
         ++reads_;
         ++fetch.reading;
@@ -612,8 +618,7 @@ bool Peer::take_announced(const Head& head, const std::byte* at, std::size_t siz
                              {places.data(), segments});
         return true;
     }
-    Unexpected* const held =
-        announced_ < kMaxAnnounced ? messages_.new_unexpected(size) : nullptr;
+    Unexpected* const held = announced_ < kMaxAnnounced ? messages_.new_unexpected(size) : nullptr;
     if (!held) {
         return false;
     }

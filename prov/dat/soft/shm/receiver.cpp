@@ -280,8 +280,8 @@ Receiver::Step Receiver::send(const Fields& fields, const Record& record) {
     }
     // U-9. What the peer keeps may wait there; the rest is bounded by the ring.
     const bool ready =
-        endpoint_.sink() || (inbox_.open() ? inbox_.assembling()
-                                           : !inbox_.has_staged() && endpoint_.has_receive());
+        endpoint_.sink() ||
+        (inbox_.open() ? inbox_.assembling() : !inbox_.has_staged() && endpoint_.has_receive());
     if (!ready && inbox_.full(fields.has(kElsewhere) ? fields.size : 0)) {
         inbox_.starve();
         return Step::waits;
