@@ -7,7 +7,6 @@
 #include "base/assert.h"
 
 #include <algorithm>
-#include <tuple>
 
 namespace dat::core {
 namespace {
@@ -119,7 +118,6 @@ RdmPeer::Answer RdmPeer::apply(RdmStimulus stimulus) {
         return {RdmVerdict::impossible, 0, connection_, stimulus, true};
     }
     const RdmCell& found = cell(stimulus, state_);
-    DAT_ASSERT(found.verdict != RdmVerdict::impossible);
     const Answer answer{found.verdict, found.todo, connection_, stimulus, false};
     state_ = found.next;
     if (answer.has(RdmAction::fail)) {
@@ -145,19 +143,14 @@ RdmPeer::Answer RdmPeer::happen(Connection of, RdmStimulus stimulus) {
 
 RdmHello RdmPeer::begin(RdmSelf& self) {
     DAT_ASSERT(state_ == RdmState::connecting);
-    return {self.identity, known_, ++self.attempts, before_};
-}
-
-// `stimulus`, if there may be another attempt.
-RdmPeer::Answer RdmPeer::fall_back(Connection of, const Limits& limits, RdmStimulus stimulus) {
-    return happen(of, before_ + 1 < limits.attempts ? stimulus : RdmStimulus::attempts_used_up);
+    return {self.identity, known_, ++self.attempts};
 }
 
 RdmPeer::Answer RdmPeer::failed(Connection of, const Limits& limits) {
-    const Answer answer = fall_back(of, limits, RdmStimulus::attempt_failed);
-    if (answer.stimulus == RdmStimulus::attempt_failed && !answer.late) {
-        ++before_;
-    }
+    const bool last = before_ + 1 >= limits.attempts;
+    const Answer answer =
+        happen(of, last ? RdmStimulus::attempts_used_up : RdmStimulus::attempt_failed);
+    before_ += answer.has(RdmAction::retry) ? 1 : 0;
     return answer;
 }
 
@@ -168,7 +161,7 @@ RdmPeer::Answer RdmPeer::answered(Connection of, const RdmReply& reply, const Li
         return failed(of, limits);
     }
     if (reply.refusal == RdmRefusal::crossed) {
-        return fall_back(of, limits, RdmStimulus::crossed);
+        return happen(of, RdmStimulus::crossed);
     }
     const Answer answer = happen(of, other ? RdmStimulus::reached_other : RdmStimulus::established);
     if (answer.has(RdmAction::go)) {
@@ -189,9 +182,7 @@ RdmStimulus RdmPeer::kind_of(const RdmSelf& self, const RdmHello& hello) const {
     if (linked() && hello.from != known_) {
         return hello.from > known_ ? RdmStimulus::request_restarted : RdmStimulus::request_outlived;
     }
-    return std::tie(hello.before, hello.from) < std::tie(before_, self.identity)
-               ? RdmStimulus::request_first
-               : RdmStimulus::request_second;
+    return hello.from < self.identity ? RdmStimulus::request_first : RdmStimulus::request_second;
 }
 
 RdmPeer::Answer RdmPeer::request(const RdmSelf& self, const RdmHello& hello) {
@@ -233,9 +224,11 @@ RdmPeer::Answer RdmPeer::ended(Connection of, bool queued) {
     return happen(of, queued ? RdmStimulus::ended_wanted : RdmStimulus::ended_unwanted);
 }
 
-RdmPeer::Answer RdmPeer::due(bool queued) {
-    // The peer's own attempt did not come, so that ours was one in vain.
-    before_ += state_ == RdmState::yielding ? 1 : 0;
+RdmPeer::Answer RdmPeer::due(bool queued, const Limits& limits) {
+    // Where the peer's own attempt did not come, ours was one in vain.
+    if (state_ == RdmState::yielding && queued && ++before_ >= limits.attempts) {
+        return apply(RdmStimulus::attempts_used_up);
+    }
     return apply(queued ? RdmStimulus::due_wanted : RdmStimulus::due_unwanted);
 }
 

@@ -16,9 +16,9 @@
 // - Which attempt counts. Attempts are numbered by the endpoint that makes them. Who accepts
 //   one says which number of its own was the last: up to that all are given up. A request
 //   with a number that was given up or used is stale, however late it comes.
-// - Requests that cross. The one of fewer attempts before it comes first, then the one of the
-//   smaller identity: both ends compare the same two. Who receives the second rejects it and
-//   goes on with its own, who receives the first gives its own up and accepts.
+// - Requests that cross. That of the smaller identity comes first: both ends compare the same
+//   two, whichever of their attempts these are. Who receives the second rejects it and goes on
+//   with its own, who receives the first gives its own up and accepts.
 // - What was given up never counts. Who has accepted sends nothing until the first frame of the
 //   initiator has come, which sends one as soon as it is established: so both have chosen the
 //   same connection before either sends on it, and an attempt that loses takes no operation
@@ -133,7 +133,6 @@ struct RdmHello {
     RdmIdentity from;
     RdmIdentity to; // not known(): whoever is there
     std::uint64_t number = 0;
-    std::uint32_t before = 0; // attempts before it, that failed
 
     friend bool operator==(const RdmHello&, const RdmHello&) = default;
 };
@@ -216,13 +215,12 @@ class RdmPeer {
 
     // --- the timer; it is one, and was not stopped ---
 
-    Answer due(bool queued);
+    Answer due(bool queued, const Limits& limits);
     // How long it takes. `random`: any number; peers that failed together come back apart.
     std::uint32_t retry_us(const Limits& limits, std::uint32_t random) const;
 
     friend bool operator==(const RdmPeer&, const RdmPeer&) = default;
 
-  private:
     // An attempt of the peer.
     struct Theirs {
         RdmIdentity from;
@@ -233,10 +231,19 @@ class RdmPeer {
         }
         friend bool operator==(const Theirs&, const Theirs&) = default;
     };
+    // All that it is but its connection(), for who tells peers apart that behave differently.
+    struct Fields {
+        RdmState state;
+        bool was_dead;
+        std::uint32_t before;
+        RdmIdentity known;
+        Theirs given_up, accepted;
+    };
+    Fields fields() const { return {state_, was_dead_, before_, known_, given_up_, accepted_}; }
 
+  private:
     Answer apply(RdmStimulus stimulus);
     Answer happen(Connection of, RdmStimulus stimulus);
-    Answer fall_back(Connection of, const Limits& limits, RdmStimulus stimulus);
     RdmStimulus kind_of(const RdmSelf& self, const RdmHello& hello) const;
     bool linked() const {
         return state_ == RdmState::connected || state_ == RdmState::asking ||
