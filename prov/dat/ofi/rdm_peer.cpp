@@ -106,7 +106,7 @@ void RdmPeer::start_timer() {
     of_.domain().soft().handshakes().arm(*this, after);
 }
 
-void RdmPeer::expired() { act(machine_.due(has_queued() || rma_waits_)); }
+void RdmPeer::expired() { act(machine_.due(has_queued() || rma_waits_, kLimits)); }
 
 // Nothing of the connection, or attempt, counts any more.
 void RdmPeer::drop_soon() {
@@ -160,7 +160,6 @@ void RdmPeer::begin_attempt() {
         hello.from = says.from;
         hello.to = says.to;
         hello.number = says.number;
-        hello.before = says.before;
         Bytes bytes;
         put(bytes.data(), hello);
         current_ = machine_.connection();
@@ -186,7 +185,7 @@ void RdmPeer::refuse(Incoming& request, const Answer& answer) {
 }
 
 void RdmPeer::requested(Incoming& request, const rdm::Hello& hello) {
-    const core::RdmHello says{hello.from, hello.to, hello.number, hello.before};
+    const core::RdmHello says{hello.from, hello.to, hello.number};
     const std::uint32_t window = std::exchange(window_, hello.window);
     const Answer answer = machine_.request(of_.self(), says);
     if (!answer.has(RdmAction::accept)) {

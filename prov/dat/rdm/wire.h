@@ -114,7 +114,6 @@ struct Hello {
     core::RdmIdentity from;
     core::RdmIdentity to;
     std::uint64_t number = 0; // of the attempt; of an answer: the last that was given up
-    std::uint32_t before = 0; // attempts before it
     std::uint32_t window = 0; // what the peer may send before it hears of `taken`
     std::uint16_t port = 0;   // where the endpoint listens
     std::uint8_t family = 4;  // or 6
@@ -122,14 +121,14 @@ struct Hello {
     std::uint32_t scope = 0;             // of a link-local address
     std::array<std::uint8_t, 16> host{}; // as IPv6 has it
 };
-inline constexpr std::size_t kHelloSize = 6 * 8 + 2 * 4 + 2 + 1 + 1 + 4 + 16;
+inline constexpr std::size_t kHelloSize = 6 * 8 + 4 + 2 + 1 + 1 + 4 + 16;
 
 inline void put(std::byte* to, const Hello& hello) {
     for (const std::uint64_t number : {hello.magic, hello.from.began, hello.from.drawn,
                                        hello.to.began, hello.to.drawn, hello.number}) {
         to = put(to, number);
     }
-    to = put(put(to, hello.before), hello.window);
+    to = put(to, hello.window);
     to = put(put(to, hello.port), hello.family);
     to = put(put(to, static_cast<std::uint8_t>(hello.refusal)), hello.scope);
     std::memcpy(to, hello.host.data(), hello.host.size());
@@ -143,7 +142,7 @@ inline bool get(const std::byte* from, std::size_t size, Hello& hello) {
                                         &hello.to.began, &hello.to.drawn, &hello.number}) {
         from = get(from, *number);
     }
-    from = get(get(from, hello.before), hello.window);
+    from = get(from, hello.window);
     std::uint8_t refusal = 0;
     from = get(get(from, hello.port), hello.family);
     from = get(get(from, refusal), hello.scope);
