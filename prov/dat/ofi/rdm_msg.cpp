@@ -2,6 +2,7 @@
 //
 // Messages of a reliable datagram endpoint, with and without a tag: fi_msg(3), fi_tagged(3).
 // May include: ofi, rdm, libfabric.
+#include "base/canary.h"
 #include "base/log.h"
 #include "ofi/no_op.h"
 #include "ofi/post.h"
@@ -19,9 +20,12 @@ constexpr std::uint64_t kSendFlags = kTxOpFlags | FI_MORE | FI_FENCE | FI_REMOTE
 constexpr std::uint64_t kRecvFlags = kRxOpFlags | FI_MORE;
 constexpr std::uint64_t kPeekFlags = FI_PEEK | FI_CLAIM | FI_DISCARD;
 
-using Segments = std::array<soft::Iov, soft::kMaxIov>;
+// As many segments as a message of the call has.
+template <std::size_t Most> using Segments = std::array<soft::Iov, Most>;
 
-void convert(const iovec* iov, std::size_t count, Segments& out) {
+template <std::size_t Most>
+[[gnu::always_inline]] inline void convert(const iovec* iov, std::size_t count,
+                                           Segments<Most>& out) {
     for (std::size_t i = 0; i < count; ++i) {
         out[i] = {static_cast<std::byte*>(iov[i].iov_base), iov[i].iov_len};
     }
@@ -42,6 +46,7 @@ struct Message {
     bool silent = false;
 };
 
+template <std::size_t Most>
 [[gnu::always_inline]] inline ssize_t send_here(fid_ep* f, const Message& m) {
     RdmEndpoint& ep = rdm_of(f);
     const std::size_t length = total(m.iov, m.count);
@@ -56,7 +61,7 @@ struct Message {
         [[unlikely]] {
         return rc;
     }
-    Segments segments;
+    Segments<Most> segments;
     convert(m.iov, m.count, segments);
     const soft::GateCaller in(ep.gate());
     int error = 0;
@@ -84,7 +89,9 @@ struct Message {
     return fi_result(peer->send(out));
 }
 
-[[gnu::noinline]] ssize_t send(fid_ep* f, const Message& m) { return send_here(f, m); }
+[[gnu::noinline]] ssize_t send(fid_ep* f, const Message& m) {
+    return send_here<soft::kMaxIov>(f, m);
+}
 
 // Whom a receive is of. False: `error`.
 bool find_source(RdmEndpoint& ep, fi_addr_t from, std::uint32_t& source, int& error) {
@@ -101,6 +108,7 @@ bool find_source(RdmEndpoint& ep, fi_addr_t from, std::uint32_t& source, int& er
 
 ssize_t receive_peeked(RdmEndpoint& ep, const Message& m, const rdm::Messages::Incoming& in);
 
+template <std::size_t Most>
 [[gnu::always_inline]] inline ssize_t receive_here(fid_ep* f, const Message& m) {
     RdmEndpoint& ep = rdm_of(f);
     const bool stays = (m.flags & FI_MULTI_RECV) != 0;
@@ -111,7 +119,7 @@ ssize_t receive_peeked(RdmEndpoint& ep, const Message& m, const rdm::Messages::I
         [[unlikely]] {
         return rc;
     }
-    Segments segments;
+    Segments<Most> segments;
     convert(m.iov, m.count, segments);
     const soft::GateCaller in(ep.gate());
     rdm::Messages::Incoming incoming;
@@ -134,7 +142,9 @@ ssize_t receive_peeked(RdmEndpoint& ep, const Message& m, const rdm::Messages::I
     return fi_result(ep.messages().receive(incoming));
 }
 
-[[gnu::noinline]] ssize_t receive(fid_ep* f, const Message& m) { return receive_here(f, m); }
+[[gnu::noinline]] ssize_t receive(fid_ep* f, const Message& m) {
+    return receive_here<soft::kMaxIov>(f, m);
+}
 
 // What a claim leaves in the context until it is used.
 rdm::Unexpected*& claim_in(void* context) {
@@ -258,18 +268,18 @@ ssize_t msg_injectdata(fid_ep* ep, const void* buf, std::size_t len, std::uint64
 
 // --- with a tag ---
 
-ssize_t trecv(fid_ep* ep, void* buf, std::size_t len, void*, fi_addr_t from, std::uint64_t tag,
-              std::uint64_t ignore, void* context) {
+DAT_NO_CANARY ssize_t trecv(fid_ep* ep, void* buf, std::size_t len, void*, fi_addr_t from,
+                            std::uint64_t tag, std::uint64_t ignore, void* context) {
     const iovec iov{buf, len};
-    return receive_here(ep, {.call = "fi_trecv()",
-                             .iov = &iov,
-                             .count = 1,
-                             .peer = from,
-                             .context = context,
-                             .flags = rdm_of(ep).rx_flags() & ~FI_MULTI_RECV,
-                             .tag = tag,
-                             .ignore = ignore,
-                             .tagged = true});
+    return receive_here<1>(ep, {.call = "fi_trecv()",
+                                .iov = &iov,
+                                .count = 1,
+                                .peer = from,
+                                .context = context,
+                                .flags = rdm_of(ep).rx_flags() & ~FI_MULTI_RECV,
+                                .tag = tag,
+                                .ignore = ignore,
+                                .tagged = true});
 }
 
 ssize_t trecvv(fid_ep* ep, const iovec* iov, void**, std::size_t count, fi_addr_t from,
@@ -307,17 +317,17 @@ ssize_t trecvmsg(fid_ep* ep, const fi_msg_tagged* msg, std::uint64_t flags) {
                         .tagged = true});
 }
 
-ssize_t tsend(fid_ep* ep, const void* buf, std::size_t len, void*, fi_addr_t to, std::uint64_t tag,
-              void* context) {
+DAT_NO_CANARY ssize_t tsend(fid_ep* ep, const void* buf, std::size_t len, void*, fi_addr_t to,
+                            std::uint64_t tag, void* context) {
     const iovec iov{const_cast<void*>(buf), len};
-    return send_here(ep, {.call = "fi_tsend()",
-                          .iov = &iov,
-                          .count = 1,
-                          .peer = to,
-                          .context = context,
-                          .flags = rdm_of(ep).tx_flags(),
-                          .tag = tag,
-                          .tagged = true});
+    return send_here<1>(ep, {.call = "fi_tsend()",
+                             .iov = &iov,
+                             .count = 1,
+                             .peer = to,
+                             .context = context,
+                             .flags = rdm_of(ep).tx_flags(),
+                             .tag = tag,
+                             .tagged = true});
 }
 
 ssize_t tsendv(fid_ep* ep, const iovec* iov, void**, std::size_t count, fi_addr_t to,
@@ -350,46 +360,47 @@ ssize_t tsendmsg(fid_ep* ep, const fi_msg_tagged* msg, std::uint64_t flags) {
                      .tagged = true});
 }
 
-ssize_t tinject(fid_ep* ep, const void* buf, std::size_t len, fi_addr_t to, std::uint64_t tag) {
+DAT_NO_CANARY ssize_t tinject(fid_ep* ep, const void* buf, std::size_t len, fi_addr_t to,
+                              std::uint64_t tag) {
     const iovec iov{const_cast<void*>(buf), len};
-    return send_here(ep, {.call = "fi_tinject()",
-                          .iov = &iov,
-                          .count = 1,
-                          .peer = to,
-                          .context = nullptr,
-                          .flags = FI_INJECT,
-                          .tag = tag,
-                          .tagged = true,
-                          .silent = true});
+    return send_here<1>(ep, {.call = "fi_tinject()",
+                             .iov = &iov,
+                             .count = 1,
+                             .peer = to,
+                             .context = nullptr,
+                             .flags = FI_INJECT,
+                             .tag = tag,
+                             .tagged = true,
+                             .silent = true});
 }
 
 ssize_t tsenddata(fid_ep* ep, const void* buf, std::size_t len, void*, std::uint64_t data,
                   fi_addr_t to, std::uint64_t tag, void* context) {
     const iovec iov{const_cast<void*>(buf), len};
-    return send_here(ep, {.call = "fi_tsenddata()",
-                          .iov = &iov,
-                          .count = 1,
-                          .peer = to,
-                          .context = context,
-                          .flags = rdm_of(ep).tx_flags() | FI_REMOTE_CQ_DATA,
-                          .tag = tag,
-                          .data = data,
-                          .tagged = true});
+    return send_here<1>(ep, {.call = "fi_tsenddata()",
+                             .iov = &iov,
+                             .count = 1,
+                             .peer = to,
+                             .context = context,
+                             .flags = rdm_of(ep).tx_flags() | FI_REMOTE_CQ_DATA,
+                             .tag = tag,
+                             .data = data,
+                             .tagged = true});
 }
 
 ssize_t tinjectdata(fid_ep* ep, const void* buf, std::size_t len, std::uint64_t data, fi_addr_t to,
                     std::uint64_t tag) {
     const iovec iov{const_cast<void*>(buf), len};
-    return send_here(ep, {.call = "fi_tinjectdata()",
-                          .iov = &iov,
-                          .count = 1,
-                          .peer = to,
-                          .context = nullptr,
-                          .flags = FI_INJECT | FI_REMOTE_CQ_DATA,
-                          .tag = tag,
-                          .data = data,
-                          .tagged = true,
-                          .silent = true});
+    return send_here<1>(ep, {.call = "fi_tinjectdata()",
+                             .iov = &iov,
+                             .count = 1,
+                             .peer = to,
+                             .context = nullptr,
+                             .flags = FI_INJECT | FI_REMOTE_CQ_DATA,
+                             .tag = tag,
+                             .data = data,
+                             .tagged = true,
+                             .silent = true});
 }
 
 } // namespace

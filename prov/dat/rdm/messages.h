@@ -26,6 +26,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <vector>
 
@@ -310,6 +311,22 @@ class Messages {
     void give(Unexpected& message, Receive& receive);
     void into(Receive& receive, const Peer& peer, std::uint64_t tag, std::uint8_t flags,
               std::uint64_t data, std::span<const soft::Iov> payload, std::uint64_t length);
+    // The same where the receive has one segment, takes one message, and has room for it.
+    void into_plain(Receive& receive, const Peer& peer, std::uint64_t tag, const std::byte* payload,
+                    std::size_t length) {
+        std::byte* const at = receive.iov[0].base;
+        if (length > 0) [[likely]] {
+            std::memcpy(at, payload, length);
+        }
+        receives_.give_back(receive); // its members stay as they are
+        if (counters_.receive) [[unlikely]] {
+            counters_.receive->add(core::DtoStatus::success);
+        }
+        if (receive.reported && receive_cq_) [[likely]] {
+            receive_cq_->push({receive.context, receive.completion_flags, length, at, 0, tag,
+                               core::DtoStatus::success, peer.source()});
+        }
+    }
     void fetch_into(Receive& receive, Peer& peer, std::uint64_t tag, std::uint8_t flags,
                     std::uint64_t data, std::uint64_t id, std::span<const Place> places);
     void fetched(Fetch& fetch);

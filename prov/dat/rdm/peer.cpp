@@ -547,6 +547,13 @@ bool Peer::take_message(const Head& head, const std::byte* at, std::size_t size)
     const std::uint32_t cost = cost_of(length);
     core::Matching& matching = messages_.matching(tagged);
     if (core::PostedReceive* const found = matching.arrive(tag, number_)) [[likely]] {
+        Receive& receive = static_cast<Receive&>(*found);
+        if (head.flags == 0 && receive.count == 1 && length <= receive.capacity && !receive.stays())
+            [[likely]] {
+            messages_.into_plain(receive, *this, tag, at, length);
+            took(cost);
+            return true;
+        }
         std::uint64_t data = 0;
         std::uint64_t id = 0;
         if ((head.flags & kHasData) != 0) {
@@ -556,8 +563,7 @@ bool Peer::take_message(const Head& head, const std::byte* at, std::size_t size)
             at = get(at, id);
         }
         const soft::Iov payload{const_cast<std::byte*>(at), length};
-        messages_.into(static_cast<Receive&>(*found), *this, tag, head.flags, data, {&payload, 1},
-                       length);
+        messages_.into(receive, *this, tag, head.flags, data, {&payload, 1}, length);
         took(cost);
         if (id != 0) [[unlikely]] {
             owe_done(id);
