@@ -131,8 +131,9 @@ TRANSPORT_TEST(rdm, messages_of_one_sender__are_received_in_their_order) {
     Bytes got(20000);
     for (int i = 0; i < kCount; ++i) {
         // Some are announced, some are not.
-        std::memcpy(large[i].data(), &i, sizeof i);
-        sends.push_back(&two.a.tsend(two.to_b, 1, large[i].data(), i % 3 == 0 ? 20000 : 4));
+        std::memcpy(large[static_cast<std::size_t>(i)].data(), &i, sizeof i);
+        sends.push_back(&two.a.tsend(two.to_b, 1, large[static_cast<std::size_t>(i)].data(),
+                                     i % 3 == 0 ? 20000 : 4));
         if (i % 2 == 0) {
             RdmNode::poll_all();
         }
