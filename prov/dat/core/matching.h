@@ -35,6 +35,11 @@
 // place of that which was not needed for longest. Where there is no memory for an index the
 // receive goes through all messages from the oldest on, which finds the same.
 //
+// So 10,000 other receives make a match at most twice as dear as it is alone, and 100,000 other
+// messages 3.4 times (an exact one 1.4), counted in instructions: test/bench/README.md. What is
+// linear: receives of more than eight patterns at once; messages looked for by a pattern whose
+// index gives way to others' each time; cancel_each(), take_each() and find_posted().
+//
 // Only post() and peek() allocate: larger tables, and indexes; they do without if there is no
 // memory. The tables are hashed by multiplication with secret numbers, so that a peer that
 // chooses tags cannot choose those that collide.
