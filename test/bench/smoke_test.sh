@@ -8,6 +8,8 @@ build=${DAT_BUILDDIR:-.}
 export FI_PROVIDER_PATH=$build/.libs
 
 "$build/test/bench/bench" --smoke || exit 1
+"$build/test/bench/matching_calls" expected source 100 100 100 || exit 1
+"$build/test/bench/matching_calls" unexpected tag 100 100 100 || exit 1
 [ "${DAT_UDAPL:-yes}" != no ] || exit 0
 export DAT_OVERRIDE=/dev/null
 "$build/test/bench/dat_calls" messages 4 20 || exit 1

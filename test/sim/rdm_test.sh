@@ -3,7 +3,8 @@
 #
 # Peers of reliable datagram endpoints: random runs, and every world of each size that this build
 # can afford, keep every rule. Without a safeguard the search, or the random runs, find a
-# violation, which comes again when it is replayed: the proof that they can find one.
+# violation, which comes again when it is replayed: the proof that they can find one. The page
+# of the table is that which sim_rdm prints.
 set -u
 
 sim=${DAT_BUILDDIR:-.}/sim_rdm
@@ -13,6 +14,8 @@ fail() {
     failed=$((failed + 1))
 }
 
+"$sim" --page | diff -u "${DAT_SRCDIR:-.}/prov/dat/core/RDM_STATES.md" - ||
+    fail "prov/dat/core/RDM_STATES.md is not what sim_rdm --page prints"
 "$sim" --runs 3000 || fail "random runs"
 for size in $("$sim" --list); do
     echo "== $size"

@@ -34,6 +34,7 @@ constexpr const char* kUsage =
     "  --replay PATH  no search: take these actions, as a violation prints them\n"
     "  --coverage     print how often each stimulus met each state\n"
     "  --list         print the sizes that a test of this build can afford\n"
+    "  --page         print the table of a peer, as prov/dat/core/RDM_STATES.md has it\n"
     "\n"
     "sizes:\n";
 
@@ -179,14 +180,76 @@ const Size& size_or_exit(const char* text) {
     std::exit(0);
 }
 
+std::string cell_text(const core::RdmCell& cell, core::RdmState state) {
+    if (cell.verdict == core::RdmVerdict::impossible) {
+        return "";
+    }
+    std::string out(cell.verdict == core::RdmVerdict::go && (cell.todo != 0 || cell.next != state)
+                        ? ""
+                        : core::name(cell.verdict));
+    for (std::size_t i = 0; i < static_cast<std::size_t>(core::RdmAction::count_); ++i) {
+        const auto action = static_cast<core::RdmAction>(i);
+        if ((cell.todo & core::todo(action)) != 0) {
+            out += (out.empty() ? "" : ", ") + std::string(core::name(action));
+        }
+    }
+    if (cell.next != state) {
+        out +=
+            (out.empty() ? "" : " ") + ("**" + std::string(core::abbreviation(cell.next)) + "**");
+    }
+    return out;
+}
+
+[[noreturn]] void print_page() {
+    std::printf("<!-- SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only -->\n"
+                "<!-- Made by `sim_rdm --page` from rdm_peer.def. -->\n"
+                "# The states of a peer of a reliable datagram endpoint\n\n");
+    for (std::size_t s = 0; s < core::kRdmStateCount; ++s) {
+        const auto state = static_cast<core::RdmState>(s);
+        std::printf("- `%s` (%s): %s\n", core::name(state).data(), core::abbreviation(state).data(),
+                    core::meaning(state).data());
+    }
+    std::printf("\n## What can happen\n\n");
+    for (std::size_t i = 0; i < core::kRdmStimulusCount; ++i) {
+        const auto stimulus = static_cast<core::RdmStimulus>(i);
+        std::printf("- `%s` (%s): %s\n", core::name(stimulus).data(),
+                    core::stimulus_class(stimulus).data(), core::meaning(stimulus).data());
+    }
+    std::printf("\n## The table\n\nWhat is done, in its order, and the next state where it is "
+                "another one. An empty cell\ncannot come. REM is the end of the peer.\n\n| |");
+    for (std::size_t s = 0; s < core::kRdmStateCount; ++s) {
+        std::printf(" %s |", core::abbreviation(static_cast<core::RdmState>(s)).data());
+    }
+    std::printf("\n|");
+    for (std::size_t s = 0; s <= core::kRdmStateCount; ++s) {
+        std::printf(" --- |");
+    }
+    for (std::size_t i = 0; i < core::kRdmStimulusCount; ++i) {
+        const auto stimulus = static_cast<core::RdmStimulus>(i);
+        std::printf("\n| `%s` |", core::name(stimulus).data());
+        for (std::size_t s = 0; s < core::kRdmStateCount; ++s) {
+            const auto state = static_cast<core::RdmState>(s);
+            std::printf(" %s |", cell_text(core::cell(stimulus, state), state).c_str());
+        }
+    }
+    std::printf("\n");
+    std::exit(0);
+}
+
 Options parse(int argc, char** argv) {
-    static const option kLong[] = {
-        {"seed", required_argument, nullptr, 's'},  {"runs", required_argument, nullptr, 'r'},
-        {"steps", required_argument, nullptr, 'n'}, {"search", required_argument, nullptr, 'x'},
-        {"fault", required_argument, nullptr, 'f'}, {"replay", required_argument, nullptr, 'p'},
-        {"trace", no_argument, nullptr, 't'},       {"audit", no_argument, nullptr, 'a'},
-        {"coverage", no_argument, nullptr, 'c'},    {"list", no_argument, nullptr, 'l'},
-        {"help", no_argument, nullptr, 'h'},        {nullptr, 0, nullptr, 0}};
+    static const option kLong[] = {{"seed", required_argument, nullptr, 's'},
+                                   {"runs", required_argument, nullptr, 'r'},
+                                   {"steps", required_argument, nullptr, 'n'},
+                                   {"search", required_argument, nullptr, 'x'},
+                                   {"fault", required_argument, nullptr, 'f'},
+                                   {"replay", required_argument, nullptr, 'p'},
+                                   {"trace", no_argument, nullptr, 't'},
+                                   {"audit", no_argument, nullptr, 'a'},
+                                   {"coverage", no_argument, nullptr, 'c'},
+                                   {"list", no_argument, nullptr, 'l'},
+                                   {"page", no_argument, nullptr, 'm'},
+                                   {"help", no_argument, nullptr, 'h'},
+                                   {nullptr, 0, nullptr, 0}};
     Options out;
     for (int c = 0; (c = getopt_long(argc, argv, "h", kLong, nullptr)) != -1;) {
         switch (c) {
@@ -219,6 +282,8 @@ Options parse(int argc, char** argv) {
             break;
         case 'l':
             print_sizes();
+        case 'm':
+            print_page();
         case 'h':
             print_help();
         default:

@@ -15,8 +15,6 @@ namespace dat::core {
 
 namespace {
 
-constexpr std::uint64_t kAllBits = ~std::uint64_t{0};
-
 // splitmix64's output function: each bit of the secret reaches each bit of the number.
 std::uint64_t scatter(std::uint64_t z) {
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
@@ -28,12 +26,12 @@ std::uint64_t scatter(std::uint64_t z) {
 
 MatchHash::MatchHash(std::uint64_t secret)
     : by_tag_(scatter(secret + 0x9e3779b97f4a7c15) | 1),
-      by_rest_(scatter(secret + 0x3c6ef372fe94f82a) | 1) {}
+      by_from_(scatter(secret + 0x3c6ef372fe94f82a) | 1) {}
 
 template <class T>
 template <class Where>
 void MatchTable<T>::grow(std::size_t members, Where&& where) {
-    unsigned bits = bits_;
+    unsigned bits = 64 - shift_;
     while (bits < 32 && members > std::size_t{1} << bits) {
         ++bits;
     }
@@ -45,11 +43,12 @@ void MatchTable<T>::grow(std::size_t members, Where&& where) {
     each_bucket([&](Bucket& from) {
         while (!from.empty()) {
             T& member = from.pop();
-            larger[where(member, bits)].push(member);
+            larger[where(member, 64 - bits)].push(member);
         }
     });
     buckets_ = std::move(larger);
-    bits_ = bits;
+    shift_ = 64 - bits;
+    limit_ = kLoad << bits;
 }
 
 // Of the messages in one list, in its order, by the keys of up to kIndexes patterns. A message
@@ -156,7 +155,7 @@ class MessageIndexes {
 
     std::size_t bucket(const Index& index, std::uint64_t tag, RdmSource source) const {
         const auto bits = static_cast<unsigned>(std::countr_zero(index.first.size()));
-        return hash_.bucket(tag, source, 0, bits);
+        return hash_.bucket(tag, source, 64 - bits);
     }
     std::size_t bucket_of(std::size_t which, const UnexpectedMessage& m) const {
         const Index& index = indexes_[which];
@@ -224,46 +223,78 @@ class MessageIndexes {
 };
 
 Matching::Matching(std::uint64_t secret) : hash_(secret) {
-    patterns_[1].any = kAnySource; // any source, a whole tag
+    for (std::uint64_t i = 0; i < patterns_.size(); ++i) {
+        patterns_[i].also = i << 32;
+    }
+    patterns_[1].also |= kAnySource; // any source, a whole tag
 }
 
-Matching::~Matching() { DAT_ASSERT(posted_ == 0 && held_ == 0); }
+Matching::~Matching() { DAT_ASSERT(hashed_ == 0 && held_ == 0); }
 
-// The pattern of a receive; kPatterns: there are too many. A pattern of which nothing is posted
-// is free to become another one; the first two are what programs mostly use, and stay.
-unsigned Matching::pattern_of(const PostedReceive& receive) {
-    const RdmSource any = receive.source_ == kAnySource ? kAnySource : 0;
-    unsigned unused = kPatterns;
-    for (unsigned i = 0; i < kPatterns; ++i) {
-        if (patterns_[i].counts == receive.counts_ && patterns_[i].any == any) {
-            return i;
+std::size_t Matching::posted() const {
+    std::size_t sum = 0;
+    for (const Pattern& pattern : patterns_) {
+        sum += pattern.posted;
+    }
+    return sum;
+}
+
+// The first message that it takes, which is held no longer.
+UnexpectedMessage* Matching::take_for(const PostedReceive& receive) {
+    UnexpectedMessage* const found = find(receive.tag_, receive.counts_, receive.source());
+    if (found) {
+        take(*found);
+    }
+    return found;
+}
+
+// Its pattern is the usual one now. False: there are too many. A pattern of which nothing is
+// posted is free to become another one; the first two are what programs mostly use, and stay.
+bool Matching::has_pattern(const PostedReceive& receive) {
+    std::uint32_t unused = kPatterns;
+    for (std::uint32_t i = 0; i < kPatterns; ++i) {
+        if (patterns_[i].is_of(receive)) {
+            usual_ = i;
+            return true;
         }
         if (i > 1 && patterns_[i].posted == 0) {
             unused = i;
         }
     }
-    if (unused != kPatterns) {
-        patterns_[unused] = {receive.counts_, any, 0};
+    if (unused == kPatterns) {
+        return false;
     }
-    return unused;
+    const std::uint64_t any = receive.any_source() ? kAnySource : 0;
+    patterns_[unused] = {receive.counts_, std::uint64_t{unused} << 32 | any, 0};
+    usual_ = unused;
+    return true;
 }
 
-// The oldest of `first` and of the receives in the list that take the message.
-PostedReceive* Matching::among_others(std::uint64_t tag, RdmSource source, PostedReceive* first) {
-    PostedReceive* const found = others_.find([=](const PostedReceive& r) {
+// The first receive of all that takes it.
+PostedReceive* Matching::of_patterns(std::uint64_t tag, RdmSource source) {
+    PostedReceive* first = nullptr;
+    for (std::uint32_t left = hashed_ & ((1u << kPatterns) - 1); left != 0; left &= left - 1) {
+        PostedReceive* const found =
+            of_pattern(static_cast<unsigned>(std::countr_zero(left)), tag, source);
+        if (found && (!first || found->seq_ < first->seq_)) {
+            first = found;
+        }
+    }
+    PostedReceive* const other = others_.find([=](const PostedReceive& r) {
         return (first && r.seq_ > first->seq_) || r.takes(tag, source);
     });
-    return found && (!first || found->seq_ < first->seq_) ? found : first;
+    return other && (!first || other->seq_ < first->seq_) ? other : first;
 }
 
 void Matching::grow_receives() {
-    receives_.grow(posted_,
-                   [this](const PostedReceive& r, unsigned bits) { return where(r, bits); });
+    receives_.grow(posted(), [this](const PostedReceive& r, unsigned shift) {
+        return hash_.bucket(r.tag_, r.from_, shift);
+    });
 }
 
 void Matching::grow_messages() {
-    messages_.grow(held_, [this](const UnexpectedMessage& m, unsigned bits) {
-        return hash_.bucket(m.tag_, m.source_, 0, bits);
+    messages_.grow(held_, [this](const UnexpectedMessage& m, unsigned shift) {
+        return hash_.bucket(m.tag_, m.source_, shift);
     });
 }
 
