@@ -10,6 +10,8 @@ export FI_PROVIDER_PATH=$build/.libs
 "$build/test/bench/bench" --smoke || exit 1
 rpma_calls=$build/test/bench/rpma_calls
 [ ! -x "$rpma_calls" ] || "$rpma_calls" 127.0.0.1 writes 4 20 || exit 1
+"$build/test/bench/matching_calls" expected source 100 100 100 || exit 1
+"$build/test/bench/matching_calls" unexpected tag 100 100 100 || exit 1
 [ "${DAT_UDAPL:-yes}" != no ] || exit 0
 export DAT_OVERRIDE=/dev/null
 "$build/test/bench/dat_calls" messages 4 20 || exit 1

@@ -6,6 +6,7 @@
 #   soft/iwarp and other links -> soft, core, base    verbs -> soft, core, base
 #   soft/shm is offered by the handshake of soft/iwarp, and uses its sockets and codes
 #   verbs uses the addresses of soft/iwarp
+#   rdm -> soft, its links, core, base
 #   ofi -> all of these, and libfabric    plugin.cpp -> all
 # core has no I/O, clock, thread or libfabric.
 #
@@ -41,7 +42,8 @@ allowed() {
     soft/iwarp | soft/shm) echo soft/iwarp soft/shm soft core base ;;
     soft/*) echo "$1" soft core base ;;
     verbs) echo verbs soft/iwarp soft core base ;;
-    ofi | top) echo "$links" top ofi verbs soft core base ;;
+    rdm) echo rdm "$links" soft core base ;;
+    ofi | top) echo "$links" top ofi rdm verbs soft core base ;;
     *) echo unknown ;;
     esac
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #
-# Open MPI over `dat;ofi_rxm`: mpi_suite.cpp on 2, 4 and 8 processes, over shared memory and
-# over TCP, and a process that dies.
+# Open MPI over `dat` itself and over `dat;ofi_rxm`: mpi_suite.cpp on 2, 4 and 8 processes, over
+# shared memory and over TCP, and a process that dies.
 #
 #   run.sh [PREFIX]
 #
@@ -11,6 +11,7 @@
 #
 # DAT_MPI_RANKS    numbers of processes ("2 4 8")
 # DAT_MPI_DYING    number of processes where one dies (4)
+# DAT_MPI_PROVIDERS  "dat dat;ofi_rxm"; over a device dat;ofi_rxm alone
 # DAT_MPI_LINKS    "shm tcp"; verbs: the RDMA device of the interface in FI_DAT_IFACE
 # DAT_MPI_MOST     bytes of the largest message (16 MiB)
 # DAT_MPI_IWARP    1: without what cannot be over iWARP devices (fabtests-config/README.md)
@@ -32,7 +33,7 @@ else
     FI_PROVIDER_PATH=$(cd "${DAT_BUILDDIR:?names no build folder}" && pwd)/.libs
 fi
 [ -e "$FI_PROVIDER_PATH/libdat-fi.so" ] || { echo "FAIL $FI_PROVIDER_PATH holds no libdat-fi.so"; exit 1; }
-export FI_PROVIDER_PATH FI_PROVIDER=dat
+export FI_PROVIDER_PATH
 
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/dat-mpi.XXXXXX") || exit 1
 # Open MPI's own files, too.
@@ -64,7 +65,7 @@ mpi() { # ranks words...
     shift
     options=(-np "$ranks" --oversubscribe --mca mpi_yield_when_idle 1
         --mca pml cm --mca mtl ofi --mca osc pt2pt
-        --mca opal_common_ofi_provider_include 'dat;ofi_rxm' --mca opal_common_ofi_verbose 100
+        --mca opal_common_ofi_provider_include "$provider" --mca opal_common_ofi_verbose 100
         -x FI_PROVIDER -x FI_PROVIDER_PATH)
     [ "$(id -u)" -ne 0 ] || options+=(--allow-run-as-root)
     status=0
@@ -91,7 +92,7 @@ nothing_stays() {
 # Each process says which provider it took; pml cm has nothing else to fall back on. Where it
 # is to be a device, the provider says that its domain is one.
 took_dat() { # ranks link
-    [ "$(grep -cF 'mtl:ofi:prov: dat;ofi_rxm' "$scratch/log")" -ge "$1" ] || return
+    [ "$(grep -cE "mtl:ofi:prov: $provider\$" "$scratch/log")" -ge "$1" ] || return
     [ "$2" != verbs ] || [ "$(grep -c ':dat:domain:.*: the domain is the RDMA device ' "$scratch/log")" -ge "$1" ]
 }
 
@@ -100,11 +101,11 @@ everything() { # ranks link
     mpi "$1" everything "$most" "${device[@]}"
     while read -r line; do
         good=1
-        verdict "$1 processes, $2: ${line#*: }" "$([[ $line == right:* ]] && echo 0 || echo 1)"
+        verdict "$provider, $1 processes, $2: ${line#*: }" "$([[ $line == right:* ]] && echo 0 || echo 1)"
     done < <(grep -E '^(right|WRONG): ' "$scratch/log")
     [ $good -eq 1 ] && [ $status -eq 0 ] && nothing_stays && took_dat "$1" "$2"
     good=$?
-    verdict "$1 processes, $2: mpirun ends with 0, all took dat;ofi_rxm" $good
+    verdict "$provider, $1 processes, $2: mpirun ends with 0, all took it" $good
     [ $good -eq 0 ] || { echo "exit status $status"; tail -n 40 "$scratch/log"; }
     end_session "$running"
 }
@@ -116,7 +117,7 @@ death() { # ranks link
     [ $status -ne 0 ] && [ $status -ne 124 ] && grep -q 'exited on signal 9' "$scratch/log" &&
         nothing_stays && took_dat "$1" "$2"
     good=$?
-    verdict "$1 processes, $2: one is killed, mpirun ends with an error and nothing stays" $good
+    verdict "$provider, $1 processes, $2: one is killed, mpirun ends with an error and nothing stays" $good
     [ $good -eq 0 ] || tail -n 40 "$scratch/log"
     end_session "$running"
 }
@@ -135,7 +136,14 @@ for link in ${DAT_MPI_LINKS:-shm tcp}; do
     shm) export FI_DAT_SHM=1 ;;
     *) export FI_DAT_SHM=0 ;;
     esac
-    for ranks in ${DAT_MPI_RANKS:-2 4 8}; do everything "$ranks" "$link"; done
-    death "${DAT_MPI_DYING:-4}" "$link"
+    for provider in ${DAT_MPI_PROVIDERS:-dat "dat;ofi_rxm"}; do
+        case $link:$provider in
+        verbs:dat) continue ;;
+        *:dat) export FI_PROVIDER=^ofi_rxm ;; # which Open MPI would take else, as one of `dat`
+        *) export FI_PROVIDER=dat ;;
+        esac
+        for ranks in ${DAT_MPI_RANKS:-2 4 8}; do everything "$ranks" "$link"; done
+        death "${DAT_MPI_DYING:-4}" "$link"
+    done
 done
 exit $failed

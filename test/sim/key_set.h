@@ -5,7 +5,7 @@
 #ifndef DAT_SIM_KEY_SET_H
 #define DAT_SIM_KEY_SET_H
 
-#include "sim/world.h"
+#include "sim/key.h"
 
 #include <cstddef>
 #include <cstdint>

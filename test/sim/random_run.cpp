@@ -3,6 +3,8 @@
 // See random_run.h. May include: core.
 #include "sim/random_run.h"
 
+#include "sim/random.h"
+
 #include <algorithm>
 #include <cstdio>
 
@@ -12,23 +14,6 @@ namespace {
 // Steps and virtual time within which a world must come to rest by itself.
 constexpr std::uint64_t kRestSteps = 2000;
 constexpr std::int64_t kRestTime_us = 120'000'000;
-
-// splitmix64: the same numbers everywhere.
-class Random {
-  public:
-    explicit Random(std::uint64_t seed) : state_(seed) {}
-    std::uint32_t below(std::uint32_t bound) {
-        state_ += 0x9e3779b97f4a7c15;
-        std::uint64_t z = state_;
-        z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-        z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-        return static_cast<std::uint32_t>((z ^ (z >> 31)) % bound);
-    }
-    bool chance(std::uint32_t one_in) { return below(one_in) == 0; }
-
-  private:
-    std::uint64_t state_;
-};
 
 using Weights = std::array<std::uint32_t, static_cast<std::size_t>(ActionKind::count_)>;
 

@@ -8,18 +8,13 @@
 #ifndef DAT_SIM_SEARCH_H
 #define DAT_SIM_SEARCH_H
 
+#include "sim/exhaustive.h"
 #include "sim/world.h"
 
 #include <array>
 #include <cstddef>
-#include <cstdint>
-#include <string_view>
-#include <vector>
 
 namespace dat::sim {
-
-// From the first world to another: at each step, which of enabled_actions().
-using Path = std::vector<std::uint16_t>;
 
 struct SearchOptions {
     Config config;                  // not timed, without notes
@@ -27,17 +22,8 @@ struct SearchOptions {
     bool audit = false;             // also hold equal keys against equal behaviour; slow
 };
 
-struct SearchResult {
-    std::size_t worlds = 0;
-    std::size_t transitions = 0;
-    std::size_t depth = 0; // the longest of the shortest paths
-    std::size_t front = 0; // most worlds held at once
-    std::size_t audited = 0;
+struct SearchResult : Found {
     std::array<std::array<bool, core::kStateCount>, core::kStimulusCount> reached{};
-
-    std::string_view violation; // the rule that was broken; empty: none
-    int host = 0;               // where
-    Path path;                  // the actions that lead there
 };
 
 SearchResult search(const SearchOptions& options);

@@ -181,29 +181,6 @@ Options parse(int argc, char** argv) {
     return out;
 }
 
-// "3.0.12" as the actions to take.
-Path path_or_exit(const std::string& text) {
-    Path path;
-    for (const char* at = text.c_str(); *at != '\0';) {
-        char* end = nullptr;
-        const unsigned long index = std::strtoul(at, &end, 10);
-        if (end == at || index > 0xffff || (*end != '\0' && *end != '.')) {
-            bad("not a path", text.c_str());
-        }
-        path.push_back(static_cast<std::uint16_t>(index));
-        at = *end == '.' ? end + 1 : end;
-    }
-    return path;
-}
-
-std::string to_string(const Path& path) {
-    std::string out;
-    for (const std::uint16_t index : path) {
-        out += (out.empty() ? "" : ".") + std::to_string(index);
-    }
-    return out;
-}
-
 // Takes the actions one by one, prints what each causes, and returns 1 where
 // something is violated.
 int replay(Config config, const Path& path) {
@@ -259,7 +236,11 @@ int main(int argc, char** argv) {
     what.config = config_of(options);
     what.audit = options.audit;
     if (!options.replay.empty()) {
-        return replay(what.config, path_or_exit(options.replay));
+        const std::optional<Path> path = path_of(options.replay);
+        if (!path) {
+            bad("not a path", options.replay.c_str());
+        }
+        return replay(what.config, *path);
     }
     const SearchResult result = search(what);
     print_counts(result);

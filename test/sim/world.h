@@ -17,6 +17,7 @@
 #include "core/endpoint.h"
 #include "core/service_point.h"
 #include "sim/consumer.h"
+#include "sim/key.h"
 #include "sim/network.h"
 
 #include <array>
@@ -138,15 +139,6 @@ struct Violation {
     std::string_view rule;
 
     friend bool operator==(const Violation&, const Violation&) = default;
-};
-
-// Stands for the canonical form of a world: 128 bits, so that among the worlds of
-// any search that fits a memory no two different ones share one.
-struct Key {
-    std::uint64_t high;
-    std::uint64_t low;
-
-    friend bool operator==(const Key&, const Key&) = default;
 };
 
 // A stimulus that reached a cell; what a run has covered.

@@ -93,6 +93,7 @@ std::string error_name(long result) {
 }
 
 bool run_over(bool shm, void (*run)(const Transport&)) {
+    choose_provider();
     setenv("FI_DAT_SHM", shm ? "1" : "0", 1);
     const char* wanted = std::getenv("DAT_TRANSPORT");
     const std::string list = std::string(",") + (wanted ? wanted : "") + ",";

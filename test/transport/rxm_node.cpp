@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// One process of rxm_test.sh: an FI_EP_RDM endpoint over `dat;ofi_rxm`, driven by lines on
-// its standard input, each answered by one line. May include: libfabric, lines.h.
+// One process of rxm_test.sh: an FI_EP_RDM endpoint of the provider in DAT_RDM_PROVIDER
+// ("dat;ofi_rxm"), driven by lines on its standard input, each answered by one line.
+// May include: libfabric, lines.h.
 //
 //   rxm_node [PORT]      without one the system chooses
 //
@@ -92,9 +93,17 @@ Node::Node(const char* port) {
     hints->mode = FI_CONTEXT;
     hints->addr_format = FI_SOCKADDR_IN;
     hints->domain_attr->threading = FI_THREAD_DOMAIN;
-    hints->fabric_attr->prov_name = strdup("dat;ofi_rxm");
-    must(fi_getinfo(FI_VERSION(1, 17), "127.0.0.1", port, FI_SOURCE, hints, &info_), "fi_getinfo");
+    const char* named = std::getenv("DAT_RDM_PROVIDER");
+    const char* const provider = named ? named : "dat;ofi_rxm";
+    hints->fabric_attr->prov_name = strdup(provider);
+    fi_info* list = nullptr;
+    must(fi_getinfo(FI_VERSION(1, 17), "127.0.0.1", port, FI_SOURCE, hints, &list), "fi_getinfo");
     fi_freeinfo(hints);
+    for (fi_info* each = list; each && !info_; each = each->next)
+        if (std::strcmp(each->fabric_attr->prov_name, provider) == 0)
+            info_ = fi_dupinfo(each);
+    fi_freeinfo(list);
+    must(info_ ? 0 : -FI_ENODATA, "fi_getinfo");
     must(fi_fabric(info_->fabric_attr, &fabric_, nullptr), "fi_fabric");
     must(fi_domain(fabric_, info_, &domain_, nullptr), "fi_domain");
     fi_av_attr av{};

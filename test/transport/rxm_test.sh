@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #
-# What ofi_rxm makes of `dat`, between processes: many peers that all connect to each other
+# FI_EP_RDM of `dat` itself, and what ofi_rxm makes of `dat`, between processes: many peers that all connect to each other
 # at once, so that connects cross; a peer that is killed and comes back at the same address;
-# over shared memory and over TCP, also with FI_OFI_RXM_USE_SRX=1. In a network namespace of
+# over shared memory and over TCP, of ofi_rxm also with FI_OFI_RXM_USE_SRX=1. In a network namespace of
 # its own where this user may make one.
 #
 # Usage: rxm_test.sh [shm|tcp ...]
@@ -145,9 +145,13 @@ links=("$@")
 for link in "${links[@]}"; do
     FI_DAT_SHM=$([ "$link" = shm ] && echo 1 || echo 0)
     export FI_DAT_SHM
+    export DAT_RDM_PROVIDER=dat
+    all_to_all 10 "dat, $link"
+    restart "dat, $link"
+    DAT_RDM_PROVIDER='dat;ofi_rxm'
     for FI_OFI_RXM_USE_SRX in 0 1; do
         export FI_OFI_RXM_USE_SRX
-        what="$link$([ $FI_OFI_RXM_USE_SRX -eq 0 ] || echo ', shared receives')"
+        what="ofi_rxm, $link$([ $FI_OFI_RXM_USE_SRX -eq 0 ] || echo ', shared receives')"
         all_to_all 10 "$what"
         restart "$what"
     done

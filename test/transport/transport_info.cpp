@@ -236,12 +236,78 @@ TRANSPORT_TEST(info_hints, what_cannot_be_met__is_no_data) {
     with([](fi_info& info) { info.ep_attr->protocol = FI_PROTO_SHM; });
 }
 
-// FI_EP_RDM is ofi_rxm's: `dat` alone does not answer it.
-TRANSPORT_TEST(info_hints, rdm_without_layering__is_no_data) {
+// Without a device, for that is what has it.
+TRANSPORT_TEST(info_hints, rdm__is_offered_without_layering) {
     only_dat();
     const Info hints = hints_for(transport);
     hints->ep_attr->type = FI_EP_RDM;
-    require_no_data(hints);
+    if (transport.device) {
+        return require_no_data(hints);
+    }
+    const Answer answer = ask(hints.get(), nullptr, nullptr, kCoreProvidersOnly);
+    cr_assert_eq(answer.result, 0);
+    for (const fi_info* each = answer.info.get(); each; each = each->next) {
+        cr_assert_eq(each->ep_attr->type, FI_EP_RDM);
+        cr_assert_eq(each->domain_attr->mr_mode, 0);
+        cr_assert_neq(each->domain_attr->av_type, FI_AV_UNSPEC);
+    }
+}
+
+// Who names no type gets what there was before, first.
+TRANSPORT_TEST(info_hints, no_type__is_answered_by_msg_before_rdm) {
+    only_dat();
+    const Info hints = hints_for(transport);
+    hints->ep_attr->type = FI_EP_UNSPEC;
+    const Answer answer = ask(hints.get(), nullptr, nullptr, kCoreProvidersOnly);
+    cr_assert_eq(answer.result, 0);
+    cr_assert_eq(answer->ep_attr->type, FI_EP_MSG);
+    bool rdm = false;
+    for (const fi_info* each = answer.info.get(); each; each = each->next) {
+        cr_assert(!rdm || each->ep_attr->type == FI_EP_RDM);
+        rdm = each->ep_attr->type == FI_EP_RDM;
+    }
+    cr_assert_eq(rdm, !transport.device);
+}
+
+// What Open MPI's mtl/ofi and MPICH's ch4:ofi ask for (prov/dat/README.md).
+TRANSPORT_TEST(info_hints, what_mpi_libraries_ask_for__is_offered) {
+    only_dat();
+    if (transport.device) {
+        return;
+    }
+    const Info open_mpi = hints_for(transport);
+    open_mpi->ep_attr->type = FI_EP_RDM;
+    open_mpi->mode = FI_CONTEXT;
+    open_mpi->caps = FI_TAGGED | FI_LOCAL_COMM | FI_REMOTE_COMM | FI_DIRECTED_RECV;
+    open_mpi->tx_attr->msg_order = FI_ORDER_SAS;
+    open_mpi->rx_attr->msg_order = FI_ORDER_SAS;
+    open_mpi->rx_attr->op_flags = FI_COMPLETION;
+    open_mpi->tx_attr->op_flags = FI_COMPLETION;
+    open_mpi->domain_attr->cq_data_size = 4;
+    open_mpi->domain_attr->threading = FI_THREAD_UNSPEC;
+    open_mpi->domain_attr->control_progress = FI_PROGRESS_MANUAL;
+    open_mpi->domain_attr->resource_mgmt = FI_RM_ENABLED;
+    open_mpi->domain_attr->av_type = FI_AV_MAP;
+    const Answer first = ask(open_mpi.get());
+    cr_assert_eq(first.result, 0);
+    cr_assert_eq(first->domain_attr->av_type, FI_AV_MAP);
+    const Info mpich = hints_for(transport);
+    mpich->ep_attr->type = FI_EP_RDM;
+    mpich->mode = FI_CONTEXT | FI_ASYNC_IOV | FI_RX_CQ_DATA;
+    mpich->caps = FI_RMA | FI_WRITE | FI_READ | FI_REMOTE_WRITE | FI_REMOTE_READ | FI_ATOMIC |
+                  FI_TAGGED | FI_DIRECTED_RECV | FI_MSG | FI_MULTI_RECV | FI_SEND | FI_RECV;
+    mpich->tx_attr->op_flags = FI_COMPLETION;
+    mpich->tx_attr->msg_order = FI_ORDER_SAS;
+    mpich->rx_attr->msg_order = FI_ORDER_SAS;
+    mpich->tx_attr->comp_order = FI_ORDER_NONE;
+    mpich->rx_attr->comp_order = FI_ORDER_NONE;
+    mpich->domain_attr->cq_data_size = 4;
+    mpich->domain_attr->threading = FI_THREAD_DOMAIN;
+    mpich->domain_attr->control_progress = FI_PROGRESS_MANUAL;
+    mpich->domain_attr->data_progress = FI_PROGRESS_MANUAL;
+    mpich->domain_attr->resource_mgmt = FI_RM_ENABLED;
+    mpich->domain_attr->av_type = FI_AV_TABLE;
+    cr_assert_eq(ask(mpich.get()).result, 0);
 }
 
 TRANSPORT_TEST(info_hints, another_providers_name__is_not_answered) {
@@ -317,6 +383,7 @@ TRANSPORT_TEST(ops_missing, of_domain_and_fabric__answer_without_crashing) {
     fid_av* av = nullptr;
     fi_av_attr av_attr{};
     av_attr.type = FI_AV_MAP;
+    av_attr.flags = FI_EVENT;
     cr_assert_neq(fi_av_open(side.domain(), &av_attr, &av, nullptr), 0);
     fid_poll* poll = nullptr;
     fi_poll_attr poll_attr{};

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// core::CompletionQueue and core::Endpoint without memory: what may be outstanding has its place,
-// and posts are held back before it has not. This program's operator new fails when it is told
-// to. May include: core.
+// core::CompletionQueue, core::Endpoint and core::Matching without memory: what may be outstanding
+// has its place, posts are held back before it has not, and what matches is found all the same.
+// This program's operator new fails when it is told to. May include: core.
 #include "core/completion.h"
 #include "core/endpoint.h"
+#include "core/matching.h"
 
 #include <criterion/criterion.h>
 
@@ -19,7 +20,8 @@ using dat::core::PostVerdict;
 
 namespace {
 
-bool no_memory = false;
+bool no_memory = false;   // for who asks without an exception
+bool none_at_all = false; // for anybody
 
 struct Scarce {
     Scarce() { no_memory = true; }
@@ -44,10 +46,10 @@ Completion numbered(std::size_t number) {
 } // namespace
 
 void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
-    return no_memory ? nullptr : std::malloc(size);
+    return no_memory || none_at_all ? nullptr : std::malloc(size);
 }
 void* operator new(std::size_t size) {
-    void* const memory = std::malloc(size);
+    void* const memory = none_at_all ? nullptr : std::malloc(size);
     if (!memory) {
         throw std::bad_alloc();
     }
@@ -121,4 +123,34 @@ Test(core_no_memory, posts_that_are_held__are_refused_as_full_in_each_state_that
     cr_assert_eq(endpoint.post_request(seq), PostVerdict::refused, "the state comes first");
     endpoint.hold_receives(false);
     cr_assert_eq(endpoint.post_receive(seq), PostVerdict::posted);
+}
+
+Test(core_no_memory, matching_that_cannot_grow__finds_the_same) {
+    using dat::core::kAnySource;
+    using dat::core::Matching;
+    constexpr std::uint64_t kMany = 3000;
+    static dat::core::UnexpectedMessage messages[kMany];
+    static dat::core::PostedReceive receives[kMany];
+    for (const bool at_all : {false, true}) {
+        Matching matching(1);
+        (at_all ? none_at_all : no_memory) = true;
+        for (std::uint64_t i = 0; i < kMany; ++i) {
+            messages[i].from(i, 1);
+            matching.keep(messages[i]);
+        }
+        std::uint64_t wrong = 0;
+        for (std::uint64_t i = kMany; i-- > 0;) { // the one that came last, first
+            receives[i].want(i, i % 2 == 0 ? 0 : 0x7fff0000, i % 3 == 0 ? kAnySource : 1);
+            wrong += matching.post(receives[i]) == &messages[i] ? 0 : 1;
+        }
+        for (std::uint64_t i = 0; i < kMany; ++i) {
+            wrong += matching.post(receives[i]) == nullptr ? 0 : 1;
+        }
+        for (std::uint64_t i = kMany; i-- > 0;) {
+            wrong += matching.arrive(i, 1) == &receives[i] ? 0 : 1;
+        }
+        no_memory = none_at_all = false;
+        cr_assert_eq(wrong, 0u);
+        cr_assert_eq(matching.held() + matching.posted(), 0u);
+    }
 }

@@ -59,6 +59,8 @@ const char* name(core::DtoStatus status) {
         return "PARTIAL_PACKET";
     case core::DtoStatus::rmr_operation_failed:
         return "RMR_OPERATION_FAILED";
+    case core::DtoStatus::no_message: // of no operation that is recorded
+        break;
     }
     return "unknown status";
 }

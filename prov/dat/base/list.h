@@ -67,6 +67,15 @@ template <class T, class Tag> class List {
             call(static_cast<T&>(*at));
         }
     }
+    // The first member for which `test` holds; nullptr: there is none.
+    template <class Test> T* find(Test&& test) {
+        for (Hook<Tag>* at = ring_.next_; at != &ring_; at = at->next_) {
+            if (test(static_cast<const T&>(*at))) {
+                return static_cast<T*>(at);
+            }
+        }
+        return nullptr;
+    }
     // Its members come to the end of this one.
     void take(List& other) {
         if (!other.empty()) {

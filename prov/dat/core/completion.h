@@ -23,8 +23,9 @@ struct Completion {
     std::size_t length;   // bytes moved (DTO-11); undefined unless success (DTO-10)
     void* buffer;         // where a receive was placed, else nullptr
     std::uint64_t data;   // remote CQ data, where `flags` says so
-    std::size_t overflow; // bytes that did not fit (local_length)
+    std::size_t overflow; // bytes that did not fit (local_length); of a success: its tag
     DtoStatus status;
+    std::uint32_t source = 0; // opaque here: whom a message came from; 0: it does not say
 };
 
 // A success, as far as a program is told of it; the members as those of Completion.

@@ -18,7 +18,7 @@
 
 namespace dat::core {
 
-// STS-1; the values are those of DAT_DTO_COMPLETION_STATUS.
+// STS-1; the values are those of DAT_DTO_COMPLETION_STATUS, but for the last, which DAT has not.
 enum class DtoStatus : std::uint8_t {
     success = 0,
     flushed = 1,
@@ -32,6 +32,7 @@ enum class DtoStatus : std::uint8_t {
     receiver_not_ready = 9,
     partial_packet = 10,
     rmr_operation_failed = 11,
+    no_message = 12, // that was looked for (FI_PEEK)
 };
 
 class DtoStream {

@@ -37,8 +37,17 @@ template <class Entry, class Done>
         entry.data = done.data;
     }
     if constexpr (std::is_same_v<Entry, fi_cq_tagged_entry>) {
-        entry.tag = 0;
+        if constexpr (std::is_same_v<Done, core::Completion>) {
+            entry.tag = done.overflow; // of a success
+        } else {
+            entry.tag = 0;
+        }
     }
+}
+
+// Whom a message came from, by the address vector.
+fi_addr_t source_of(const core::Completion& done) {
+    return done.source != 0 ? fi_addr_t{done.source} - 1 : FI_ADDR_NOTAVAIL;
 }
 
 } // namespace
@@ -147,6 +156,33 @@ template <class Entry>
 }
 
 template <class Entry>
+ssize_t CompletionQueue::read_with_sources(Entry* entries, std::size_t count, fi_addr_t* sources) {
+    const soft::GateCaller in(gate());
+    if (count == 0) {
+        return look_at_first();
+    }
+    if (empty() && !offered() && !move<Offered>()) {
+        return -FI_EAGAIN;
+    }
+    std::size_t taken = 0;
+    while (taken < count) {
+        if (!empty()) {
+            if (front().status != core::DtoStatus::success) {
+                return taken > 0 ? static_cast<ssize_t>(taken) : -FI_EAVAIL;
+            }
+            sources[taken] = source_of(front());
+            take(entries + taken, 1);
+        } else if (offered() && draw_into(entries[taken])) {
+            sources[taken] = FI_ADDR_NOTAVAIL;
+        } else {
+            break;
+        }
+        ++taken;
+    }
+    return taken > 0 ? static_cast<ssize_t>(taken) : -FI_EAGAIN;
+}
+
+template <class Entry>
 [[gnu::noinline]] ssize_t CompletionQueue::read_entered(Entry* entries, std::size_t count) {
     return read_inside<Entry, Offered>(entries, count);
 }
@@ -182,8 +218,9 @@ ssize_t CompletionQueue::read_error(fi_cq_err_entry* entry) {
     entry->flags = completion.flags;
     entry->len = completion.length;
     entry->buf = completion.buffer;
-    entry->data = completion.data;
-    entry->tag = 0;
+    const bool tagged = (completion.flags & FI_TAGGED) != 0; // then its data is the tag
+    entry->tag = tagged ? completion.data : 0;
+    entry->data = tagged ? 0 : completion.data;
     entry->olen = completion.overflow;
     entry->err = fi_error(completion.status);
     entry->prov_errno = static_cast<int>(completion.status);
@@ -284,8 +321,8 @@ std::size_t CompletionQueue::threshold(const void* condition, std::size_t count)
 }
 
 template <class Entry>
-ssize_t CompletionQueue::read_waiting(void* buf, std::size_t count, const void* condition,
-                                      int timeout_ms) {
+ssize_t CompletionQueue::read_waiting(void* buf, std::size_t count, fi_addr_t* sources,
+                                      const void* condition, int timeout_ms) {
     using Clock = std::chrono::steady_clock;
     const auto deadline = Clock::now() + std::chrono::milliseconds(timeout_ms);
     const std::size_t enough = threshold(condition, count);
@@ -297,7 +334,8 @@ ssize_t CompletionQueue::read_waiting(void* buf, std::size_t count, const void* 
     for (int left = timeout_ms;;) {
         const Look found = look_inside();
         if (found == Look::filled || left == 0) {
-            return read_any(static_cast<Entry*>(buf), count);
+            return sources ? read_with_sources(static_cast<Entry*>(buf), count, sources)
+                           : read_any(static_cast<Entry*>(buf), count);
         }
         if (forget_kick()) {
             return -FI_EAGAIN;
@@ -325,27 +363,21 @@ template <class Entry, class Comes> struct Format {
             return cq_of(cq).read<Entry>(buf, count);
         }
     }
-    static ssize_t read_from(fid_cq* cq, void* buf, std::size_t count, fi_addr_t* source) {
-        return no_source(read(cq, buf, count), source);
+    static ssize_t read_from(fid_cq* cq, void* buf, std::size_t count, fi_addr_t* sources) {
+        return sources ? cq_of(cq).read_with_sources(static_cast<Entry*>(buf), count, sources)
+                       : read(cq, buf, count);
     }
-    static ssize_t read_waiting(fid_cq* cq, void* buf, std::size_t count, const void* condition,
-                                int timeout) {
+    static ssize_t read_from_waiting(fid_cq* cq, void* buf, std::size_t count, fi_addr_t* sources,
+                                     const void* condition, int timeout) {
         if (!cq_of(cq).waitable()) {
             DAT_WARN(cq, "fi_cq_sread(): the completion queue was opened with FI_WAIT_NONE");
             return -FI_ENOSYS;
         }
-        return cq_of(cq).read_waiting<Entry>(buf, count, condition, timeout);
+        return cq_of(cq).read_waiting<Entry>(buf, count, sources, condition, timeout);
     }
-    static ssize_t read_from_waiting(fid_cq* cq, void* buf, std::size_t count, fi_addr_t* source,
-                                     const void* condition, int timeout) {
-        return no_source(read_waiting(cq, buf, count, condition, timeout), source);
-    }
-    // An endpoint is connected to one peer: its messages have no source to tell.
-    static ssize_t no_source(ssize_t got, fi_addr_t* source) {
-        if (got > 0 && source) {
-            std::fill_n(source, got, FI_ADDR_NOTAVAIL);
-        }
-        return got;
+    static ssize_t read_waiting(fid_cq* cq, void* buf, std::size_t count, const void* condition,
+                                int timeout) {
+        return read_from_waiting(cq, buf, count, nullptr, condition, timeout);
     }
     static fi_ops_cq ops;
 };

@@ -57,7 +57,10 @@ class CompletionQueue final : public fid_cq, public core::CompletionQueue {
         static constexpr bool kOffers = true;
     };
     template <class Entry>
-    ssize_t read_waiting(void* buf, std::size_t count, const void* condition, int timeout_ms);
+    ssize_t read_waiting(void* buf, std::size_t count, fi_addr_t* sources, const void* condition,
+                         int timeout_ms); // sources: nullptr, or room for as many
+    template <class Entry>
+    ssize_t read_with_sources(Entry* entries, std::size_t count, fi_addr_t* sources);
     ssize_t read_error(fi_cq_err_entry* entry);
     // Lets a thread in read_waiting() return -FI_EAGAIN. From any thread.
     void kick();

@@ -8,6 +8,7 @@
 #include "base/attempt.h"
 #include "base/log.h"
 #include "ofi/atomic.h"
+#include "ofi/av.h"
 #include "ofi/cm.h"
 #include "ofi/cntr.h"
 #include "ofi/cq.h"
@@ -175,7 +176,7 @@ fi_ops g_fid_ops = {
 
 fi_ops_domain g_domain_ops = {
     .size = sizeof(fi_ops_domain),
-    .av_open = DAT_NOT_OFFERED(fi_ops_domain, av_open),
+    .av_open = open_av,
     .cq_open = open_cq,
     .endpoint = open_endpoint,
     .scalable_ep = DAT_NOT_OFFERED(fi_ops_domain, scalable_ep),

@@ -12,6 +12,8 @@
 #include "ofi/info.h"
 #include "ofi/no_op.h"
 #include "ofi/provider.h"
+#include "ofi/rdm_ep.h"
+#include "ofi/versions.h"
 #include "soft/iwarp/link.h"
 #include "soft/shm/link.h"
 #include "verbs/link.h"
@@ -204,9 +206,10 @@ bool fits_endpoint(const char* call, const fi_info* info, const Offering& offeri
     return true;
 }
 
-Endpoint::Endpoint(Domain& domain, const fi_info& info, void* context, core::State initial)
-    : domain_(domain), gate_(domain.gate()), zone_(zone_of(domain, info)), caps_(info.caps),
-      tx_flags_(info.tx_attr->op_flags), rx_flags_(info.rx_attr->op_flags),
+Endpoint::Endpoint(Domain& domain, const fi_info& info, void* context, core::State initial,
+                   EndpointWatcher* watcher)
+    : domain_(domain), gate_(domain.gate()), watcher_(watcher), zone_(zone_of(domain, info)),
+      caps_(info.caps), tx_flags_(info.tx_attr->op_flags), rx_flags_(info.rx_attr->op_flags),
       inject_size_(info.tx_attr->inject_size),
       sizes_are_default_(has_default_sizes(info, domain.offering())),
       message_size_(domain.offering().message_size),
@@ -394,6 +397,10 @@ int Endpoint::enable() {
         return -FI_ENOCQ;
     }
     const soft::GateCaller in(gate());
+    return make_ready();
+}
+
+int Endpoint::make_ready() {
     soft_.set_shared(srx_ ? &srx_->receives() : nullptr, srx_ ? &fid.context : nullptr);
     if (const int rc = prepare(sizes_are_default_)) {
         return rc;
@@ -508,6 +515,9 @@ void Endpoint::raise(const core::ConnectionEvent& event) {
         (srx_ || event.reason == core::Reason::resources)) { // U-5, U-64
         domain_.raise_async(&fid, FI_DAT_ASYNC_EP_BROKEN, std::move(async_room_));
     }
+    if (watcher_) {
+        return watcher_->raised(event);
+    }
     if (!eq_) { // EP-73
         return;
     }
@@ -550,6 +560,9 @@ void Endpoint::peer_left() { give_held(); }
 void Endpoint::soft_watermark_passed() { domain_.raise_async(&fid, FI_DAT_ASYNC_RECV_WATERMARK); }
 
 int open_endpoint(fid_domain* domain, fi_info* info, fid_ep** ep, void* context) {
+    if (info && info->ep_attr && number_of(info->ep_attr->type) == FI_EP_RDM) {
+        return open_rdm(domain, info, ep, context);
+    }
     if (!fits_endpoint("fi_endpoint()", info, domain_of(domain).offering())) {
         return -FI_EINVAL;
     }

@@ -28,13 +28,25 @@
 
 namespace dat::ofi {
 
+class Incoming;
 class PassiveEndpoint;
+
+// Whose endpoint is none of the program's: told of what would be an event. Called under the gate.
+class EndpointWatcher {
+  public:
+    // As soft::EndpointOwner::raise().
+    virtual void raised(const core::ConnectionEvent& event) = 0;
+
+  protected:
+    ~EndpointWatcher() = default;
+};
 
 class Endpoint final : public fid_ep, private soft::EndpointOwner {
   public:
-    // `initial`: as core::Endpoint. Throws std::bad_alloc.
+    // `initial`: as core::Endpoint. `watcher`: has its events instead of an event queue. Throws
+    // std::bad_alloc.
     Endpoint(Domain& domain, const fi_info& info, void* context,
-             core::State initial = core::State::unconnected);
+             core::State initial = core::State::unconnected, EndpointWatcher* watcher = nullptr);
     // FREE-2: what was outstanding is flushed into the queues, events that were not
     // read are gone, nothing comes afterwards.
     ~Endpoint();
@@ -76,6 +88,13 @@ class Endpoint final : public fid_ep, private soft::EndpointOwner {
     // Connection management; 0 or -FI_E*, logged.
     int connect(const void* address, const void* param, std::size_t size);
     int accept(const void* param, std::size_t size);
+    // Those of an endpoint with a watcher, under the gate: makes it ready, with these queues;
+    // connects; accepts. 0 or -errno.
+    int set_up(CompletionQueue* tx, CompletionQueue* rx, const soft::Endpoint::Counters& counters,
+               std::uint64_t tx_reports);
+    int connect_watched(const iwarp::SocketAddress& destination, std::span<const std::byte> data,
+                        std::chrono::microseconds timeout);
+    int accept_watched(Incoming& request, std::span<const std::byte> data);
     int disconnect(const char* call, bool graceful);
     int reset();
     int dup_connect(Endpoint& other, const void* param, std::size_t size);
@@ -127,6 +146,7 @@ class Endpoint final : public fid_ep, private soft::EndpointOwner {
     }
     // Holds the request whose handle is `handle`; 0 or -FI_EINVAL.
     int hold(fid_t handle);
+    int make_ready();
     // So that less has to be done while a connection is made.
     int prepare(bool fewer_do = false); // as verbs::prepare()
     const char* source_unfit(const iwarp::SocketAddress& destination) const;
@@ -139,7 +159,8 @@ class Endpoint final : public fid_ep, private soft::EndpointOwner {
 
     Domain& domain_;
     soft::Gate& gate_; // the domain's, in one step
-    ZoneHandle zone_;  // guarded by the gate
+    EndpointWatcher* const watcher_;
+    ZoneHandle zone_; // guarded by the gate
     EventQueue* eq_ = nullptr;
     // For the events of an attempt: of the first, which may have private data, and of its end;
     // and for the one that says that it is broken. Guarded by the gate.

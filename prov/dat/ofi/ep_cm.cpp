@@ -16,6 +16,7 @@
 #include <rdma/fi_cm.h>
 
 #include <cstring>
+#include <span>
 #include <string>
 
 namespace dat::ofi {
@@ -221,6 +222,36 @@ int Endpoint::accept(const void* param, std::size_t size) {
         request_ = nullptr;
     }
     return fi_result(rc);
+}
+
+int Endpoint::set_up(CompletionQueue* tx, CompletionQueue* rx,
+                     const soft::Endpoint::Counters& counters, std::uint64_t tx_reports) {
+    tx_cq_ = tx;
+    rx_cq_ = rx;
+    for (CompletionQueue* cq : {tx, rx}) {
+        if (cq) {
+            cq->users.add();
+        }
+    }
+    counters_ = counters;
+    for_each_counter([](Counter& counter) { counter.users.add(); });
+    tx_reports_ = tx_reports;
+    return make_ready();
+}
+
+int Endpoint::connect_watched(const iwarp::SocketAddress& destination,
+                              std::span<const std::byte> data, std::chrono::microseconds timeout) {
+    connect_timeout_us_ = static_cast<std::uint64_t>(timeout.count());
+    const int rc = start_connect(destination, data);
+    if (rc == 0) {
+        peer_ = destination;
+    }
+    return rc;
+}
+
+int Endpoint::accept_watched(Incoming& request, std::span<const std::byte> data) {
+    peer_ = request.peer();
+    return request.accept(soft_, domain_.device(), data);
 }
 
 int Endpoint::disconnect(const char* call, bool graceful) {

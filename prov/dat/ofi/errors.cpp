@@ -49,6 +49,8 @@ int fi_error(core::DtoStatus status) {
         return FI_ECONNABORTED;
     case core::DtoStatus::receiver_not_ready:
         return FI_ENORX;
+    case core::DtoStatus::no_message:
+        return FI_ENOMSG;
     case core::DtoStatus::local_ep:
     case core::DtoStatus::partial_packet:
     case core::DtoStatus::rmr_operation_failed:
@@ -83,6 +85,8 @@ const char* text(core::DtoStatus status) {
         return "only a part of the message arrived";
     case core::DtoStatus::rmr_operation_failed:
         return "the memory window operation failed";
+    case core::DtoStatus::no_message:
+        return "no message is there that such a receive would take";
     }
     return "unknown status";
 }

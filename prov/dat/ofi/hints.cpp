@@ -5,6 +5,7 @@
 #include "ofi/info.h"
 #include "ofi/provider.h"
 #include "ofi/versions.h"
+#include "rdm/messages.h"
 #include "soft/endpoint.h"
 
 #include <rdma/fi_ext_dat.h>
@@ -20,11 +21,14 @@ namespace dat::ofi {
 namespace {
 
 constexpr std::uint64_t kTxCaps =
-    FI_MSG | FI_RMA | FI_ATOMIC | FI_SEND | FI_READ | FI_WRITE | FI_FENCE;
-constexpr std::uint64_t kRxCaps = FI_MSG | FI_RMA | FI_ATOMIC | FI_RECV | FI_REMOTE_READ |
-                                  FI_REMOTE_WRITE | FI_MULTI_RECV | FI_RMA_EVENT;
+    FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_SEND | FI_READ | FI_WRITE | FI_FENCE;
+constexpr std::uint64_t kRxCaps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_RECV |
+                                  FI_REMOTE_READ | FI_REMOTE_WRITE | FI_MULTI_RECV | FI_RMA_EVENT |
+                                  FI_DIRECTED_RECV | FI_SOURCE;
 constexpr std::uint64_t kDomainCaps = FI_LOCAL_COMM | FI_REMOTE_COMM;
-constexpr std::uint64_t kCaps = kTxCaps | kRxCaps | kDomainCaps;
+constexpr std::uint64_t kRdmCaps = kTxCaps | kRxCaps | kDomainCaps;
+// What an endpoint with one peer has no use for, or no order.
+constexpr std::uint64_t kCaps = kRdmCaps & ~(FI_TAGGED | FI_DIRECTED_RECV | FI_SOURCE);
 constexpr std::uint64_t kMessageDirections = FI_SEND | FI_RECV;
 constexpr std::uint64_t kRmaDirections = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
 
@@ -39,12 +43,21 @@ constexpr std::uint64_t kMessageOrder =
 // Of a write after a read: that of two atomics.
 constexpr std::size_t kWarSize = sizeof(std::uint64_t);
 constexpr std::uint64_t kCompletionOrder = kOrderStrict;
+// A message that is announced is read when its receive is there: what was sent behind it may be
+// placed before.
+constexpr std::uint64_t kRdmMessageOrder = kMessageOrder & ~(FI_ORDER_RAS | FI_ORDER_WAS);
 
 constexpr std::size_t kEndpoints = 1U << 15;
 constexpr std::size_t kQueues = 1U << 16;
 constexpr std::size_t kDataSize = sizeof(std::uint64_t); // of remote CQ data
 constexpr std::size_t kDeviceDataSize = sizeof(std::uint32_t);
 constexpr std::size_t kRegions = 1U << 24;
+// A tag of fields of one bit each (FI_TAG_GENERIC in libfabric's sources).
+constexpr std::uint64_t kEveryBit = 0xaaaaaaaaaaaaaaaa;
+constexpr std::size_t kRdmQueueSize = 1024;
+constexpr std::size_t kMaxRdmQueueSize = std::size_t{1} << 20;
+// What its messages begin with is this provider's own (rdm/wire.h).
+constexpr std::uint32_t kRdmProtocol = FI_PROV_SPECIFIC | 0x646174; // "dat"
 
 bool before_1_5(std::uint32_t version) { return FI_VERSION_LT(version, FI_VERSION(1, 5)); }
 
@@ -85,9 +98,9 @@ class Comparison {
 };
 
 bool check_endpoint(const fi_ep_attr& ep, std::uint64_t caps, const Offering& o, Comparison& c) {
-    if (number_of(ep.type) != FI_EP_UNSPEC && number_of(ep.type) != FI_EP_MSG) {
-        return c.refuse_routine("ep_attr->type: only FI_EP_MSG is offered (ofi_rxm makes "
-                                "FI_EP_RDM of it)");
+    if (number_of(ep.type) != FI_EP_UNSPEC && number_of(ep.type) != number_of(o.type)) {
+        return c.refuse_routine("ep_attr->type: FI_EP_MSG is offered, and FI_EP_RDM without a "
+                                "device");
     }
     if (ep.tx_ctx_cnt == FI_SHARED_CONTEXT) {
         return c.refuse_routine("ep_attr->tx_ctx_cnt = FI_SHARED_CONTEXT: shared transmit contexts "
@@ -120,9 +133,9 @@ std::size_t remote_segments(std::size_t queue_size, const Offering& o) {
 bool check_tx(const fi_tx_attr& tx, const Offering& o, Comparison& c) {
     return c.within("tx_attr->caps", tx.caps, o.caps, FI_TYPE_CAPS) &&
            c.within("tx_attr->op_flags", tx.op_flags, o.tx_op_flags, FI_TYPE_OP_FLAGS) &&
-           c.within("tx_attr->msg_order", tx.msg_order, kMessageOrder, FI_TYPE_MSG_ORDER) &&
-           c.within("tx_attr->comp_order", tx.comp_order, kCompletionOrder, FI_TYPE_MSG_ORDER) &&
-           c.at_most("tx_attr->inject_size", tx.inject_size, soft::kInjectSize) &&
+           c.within("tx_attr->msg_order", tx.msg_order, o.msg_order, FI_TYPE_MSG_ORDER) &&
+           c.within("tx_attr->comp_order", tx.comp_order, o.comp_order, FI_TYPE_MSG_ORDER) &&
+           c.at_most("tx_attr->inject_size", tx.inject_size, o.inject_size) &&
            c.at_most("tx_attr->size", tx.size, o.queue_size) &&
            c.at_most("tx_attr->iov_limit", tx.iov_limit, o.iov_limit) &&
            c.at_most("tx_attr->rma_iov_limit", tx.rma_iov_limit, remote_segments(tx.size, o));
@@ -131,8 +144,8 @@ bool check_tx(const fi_tx_attr& tx, const Offering& o, Comparison& c) {
 bool check_rx(const fi_rx_attr& rx, const Offering& o, Comparison& c) {
     return c.within("rx_attr->caps", rx.caps, o.caps, FI_TYPE_CAPS) &&
            c.within("rx_attr->op_flags", rx.op_flags, o.rx_op_flags, FI_TYPE_OP_FLAGS) &&
-           c.within("rx_attr->msg_order", rx.msg_order, kMessageOrder, FI_TYPE_MSG_ORDER) &&
-           c.within("rx_attr->comp_order", rx.comp_order, kCompletionOrder | kOrderData,
+           c.within("rx_attr->msg_order", rx.msg_order, o.msg_order, FI_TYPE_MSG_ORDER) &&
+           c.within("rx_attr->comp_order", rx.comp_order, o.comp_order | kOrderData,
                     FI_TYPE_MSG_ORDER) &&
            c.at_most("rx_attr->total_buffered_recv", rx.total_buffered_recv, 0) &&
            c.at_most("rx_attr->size", rx.size, o.queue_size) &&
@@ -202,7 +215,7 @@ std::uint64_t caps_for(std::uint64_t hints, std::uint64_t offered) {
         return offered;
     }
     std::uint64_t caps = (hints & offered) | (offered & kDomainCaps);
-    if ((caps & FI_MSG) != 0 && (hints & kMessageDirections) == 0) {
+    if ((caps & (FI_MSG | FI_TAGGED)) != 0 && (hints & kMessageDirections) == 0) {
         caps |= offered & kMessageDirections;
     }
     if ((caps & FI_RMA) != 0 && (hints & kRmaDirections) == 0) {
@@ -235,10 +248,10 @@ void fill_tx(fi_tx_attr& tx, const fi_tx_attr* hints, std::uint64_t caps, const 
     const fi_tx_attr& h = hints ? *hints : none;
     tx.caps = caps_for(h.caps, caps & kTxCaps);
     tx.op_flags = h.op_flags;
-    tx.msg_order = kMessageOrder;
-    tx.comp_order = kCompletionOrder;
-    tx.inject_size = either(h.inject_size, soft::kInjectSize);
-    tx.size = either(h.size, std::min(kDefaultQueueSize, o.queue_size));
+    tx.msg_order = o.msg_order;
+    tx.comp_order = o.comp_order;
+    tx.inject_size = either(h.inject_size, o.inject_size);
+    tx.size = either(h.size, std::min(o.usual_size, o.queue_size));
     tx.iov_limit = either(h.iov_limit, o.iov_limit);
     tx.rma_iov_limit = either(h.rma_iov_limit, remote_segments(tx.size, o));
 }
@@ -248,9 +261,9 @@ void fill_rx(fi_rx_attr& rx, const fi_rx_attr* hints, std::uint64_t caps, const 
     const fi_rx_attr& h = hints ? *hints : none;
     rx.caps = caps_for(h.caps, caps & kRxCaps);
     rx.op_flags = h.op_flags;
-    rx.msg_order = kMessageOrder;
-    rx.comp_order = kCompletionOrder;
-    rx.size = either(h.size, std::min(kDefaultQueueSize, o.queue_size));
+    rx.msg_order = o.msg_order;
+    rx.comp_order = o.comp_order;
+    rx.size = either(h.size, std::min(o.usual_size, o.queue_size));
     rx.iov_limit = either(h.iov_limit, o.iov_limit);
 }
 
@@ -265,7 +278,7 @@ std::uint8_t* copy_key(const std::uint8_t* key, std::size_t size) {
 }
 
 void fill_endpoint(fi_ep_attr& ep, const fi_ep_attr* hints, const Offering& o) {
-    ep.type = FI_EP_MSG;
+    ep.type = o.type;
     ep.protocol = o.protocol;
     ep.protocol_version = 1;
     ep.max_msg_size = o.message_size;
@@ -276,6 +289,9 @@ void fill_endpoint(fi_ep_attr& ep, const fi_ep_attr* hints, const Offering& o) {
     ep.max_order_raw_size = ordered(hints ? hints->max_order_raw_size : 0);
     ep.max_order_war_size = kWarSize;
     ep.max_order_waw_size = ordered(hints ? hints->max_order_waw_size : 0);
+    if (o.type == FI_EP_RDM) { // every bit counts
+        ep.mem_tag_format = hints && hints->mem_tag_format != 0 ? hints->mem_tag_format : kEveryBit;
+    }
     ep.tx_ctx_cnt = 1;
     ep.rx_ctx_cnt =
         hints && hints->rx_ctx_cnt == FI_SHARED_CONTEXT ? FI_SHARED_CONTEXT : std::size_t{1};
@@ -300,8 +316,11 @@ void fill_domain(fi_domain_attr& domain, const fi_domain_attr* hints, std::uint6
     // Who drives data by hand, and does not say otherwise, drives everything.
     domain.control_progress = either(control, domain.data_progress);
     domain.resource_mgmt = FI_RM_ENABLED;
-    if (hints) { // of no meaning here: whatever it is, it is not read
+    if (hints) { // may be anything, of a program without address vectors
         std::memcpy(&domain.av_type, &hints->av_type, sizeof domain.av_type);
+    }
+    if (o.type == FI_EP_RDM && number_of(domain.av_type) == FI_AV_UNSPEC) {
+        domain.av_type = FI_AV_TABLE;
     }
     domain.mr_mode = mr_mode_for(hints, version, required_mode(caps, o), o.wished_mode);
     domain.mr_key_size = sizeof(std::uint32_t);
@@ -321,9 +340,12 @@ void fill_domain(fi_domain_attr& domain, const fi_domain_attr* hints, std::uint6
 }
 
 constexpr Offering kSoft = {
+    .type = FI_EP_MSG,
     .caps = kCaps,
     .tx_op_flags = kTxOpFlags,
     .rx_op_flags = kRxOpFlags,
+    .msg_order = kMessageOrder,
+    .comp_order = kCompletionOrder,
     .protocol = FI_PROTO_IWARP,
     .mr_mode = 0,
     .wished_mode = 0,
@@ -331,7 +353,9 @@ constexpr Offering kSoft = {
     .invalidates = true,
     .data_takes_receive = false,
     .data_size = kDataSize,
+    .inject_size = soft::kInjectSize,
     .queue_size = kMaxQueueSize,
+    .usual_size = kDefaultQueueSize,
     .iov_limit = soft::kMaxIov,
     .remote_segments = soft::kMaxIov,
     .message_size = kMaxMessageSize,
@@ -345,6 +369,26 @@ constexpr Offering kSoft = {
 } // namespace
 
 const Offering& soft_offering() { return kSoft; }
+
+static constexpr Offering make_rdm() {
+    Offering o = kSoft;
+    o.type = FI_EP_RDM;
+    o.caps = kRdmCaps;
+    o.msg_order = kRdmMessageOrder;
+    o.comp_order = FI_ORDER_NONE;
+    o.protocol = kRdmProtocol;
+    o.shared_receives = false;
+    o.invalidates = false;
+    o.inject_size = rdm::kInjectSize;
+    o.queue_size = kMaxRdmQueueSize;
+    o.usual_size = kRdmQueueSize;
+    return o;
+}
+
+const Offering& rdm_offering() {
+    static constexpr Offering offering = make_rdm();
+    return offering;
+}
 
 Offering offering_of(const verbs::Device& device) {
     Offering o = kSoft;

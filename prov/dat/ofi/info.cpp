@@ -8,6 +8,7 @@
 #include "ofi/address.h"
 #include "ofi/errors.h"
 #include "ofi/provider.h"
+#include "ofi/versions.h"
 #include "verbs/device.h"
 
 #include <atomic>
@@ -74,6 +75,9 @@ class Search {
     void add(Info info);
     void note_devices_without_address() const;
 
+    bool asks_for_rdm() const {
+        return hints_ && hints_->ep_attr && number_of(hints_->ep_attr->type) == FI_EP_RDM;
+    }
     int family() const;
     int nothing(const std::string& why, bool routine = false) const;
     SocketAddress hinted(const void* address, std::size_t size) const {
@@ -308,7 +312,12 @@ int Search::run(const char* node, const char* service, Info& result) {
     const Transport transport = parameters().transport;
     Refusal why;
     const bool soft = transport != Transport::verbs && fits(soft_offering(), why);
-    if (transport == Transport::soft && !soft) {
+    Refusal rdm_why;
+    const bool rdm = transport != Transport::verbs && fits(rdm_offering(), rdm_why);
+    if (asks_for_rdm()) {
+        why = rdm_why;
+    }
+    if (transport == Transport::soft && !soft && !rdm) {
         return nothing(why.what, why.routine);
     }
     if (const int rc = find_routes(node, service)) {
@@ -326,7 +335,10 @@ int Search::run(const char* node, const char* service, Info& result) {
         if (device) {
             const Offering offering = offering_of(*device);
             const std::string name = device->name.c_str();
-            if (fits(offering, why) && names_fit(*route.local, name)) {
+            Refusal device_why;
+            if (!fits(offering, device_why)) {
+                why = asks_for_rdm() ? why : device_why;
+            } else if (names_fit(*route.local, name)) {
                 add(offer(route, name, offering));
             }
             named |= names_fit(*route.local, name);
@@ -336,6 +348,11 @@ int Search::run(const char* node, const char* service, Info& result) {
             if (soft) {
                 add(offer(route, route.local->interface, soft_offering()));
             }
+        }
+    }
+    for (const Route& route : routes_) {
+        if (rdm && names_fit(*route.local, route.local->interface)) {
+            add(offer(route, route.local->interface, rdm_offering()));
         }
     }
     if (transport == Transport::automatic && !devices) {

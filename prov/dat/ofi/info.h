@@ -43,9 +43,12 @@ void* copy_address(const iwarp::SocketAddress& address, std::size_t& size);
 
 // What a kind of domain has: the software one, or that of a device.
 struct Offering {
+    fi_ep_type type;           // of an endpoint
     std::uint64_t caps;        // of an endpoint
     std::uint64_t tx_op_flags; // of a tx_attr
     std::uint64_t rx_op_flags; // of an rx_attr
+    std::uint64_t msg_order;
+    std::uint64_t comp_order;
     std::uint32_t protocol;
     int mr_mode;             // that RMA requires
     int wished_mode;         // that makes it faster
@@ -53,7 +56,9 @@ struct Offering {
     bool invalidates;        // FI_DAT_INVALIDATE
     bool data_takes_receive; // a write with remote CQ data (U-62)
     std::size_t data_size;   // of remote CQ data
+    std::size_t inject_size; // bytes, at most
     std::size_t queue_size;  // operations, at most
+    std::size_t usual_size;  // operations of a program that asks for no number
     std::size_t iov_limit;
     std::size_t remote_segments; // of one operation
     std::size_t message_size;
@@ -61,6 +66,7 @@ struct Offering {
     fi_dat_limits limits;
 };
 const Offering& soft_offering();
+const Offering& rdm_offering(); // the software one's FI_EP_RDM
 Offering offering_of(const verbs::Device& device);
 
 // Why hints do not agree with what is offered.

@@ -147,19 +147,19 @@ void Domain::look_at_timers_as_outsider() {
     const GateOutsider inside(gate_);
     reactor_.look_at_timers();
     handshakes_.look_at_timers();
-    bury();
+    finish_round();
 }
 
 void Domain::progress_handshakes_as_outsider() {
     const GateOutsider inside(gate_);
     for (int round = 0; handshakes_.run() == Reactor::kMostAtOnce && round < 16; ++round) {
     }
+    finish_round();
     // As in polled_unattended(), for a link that begins is awake. What is put to rest here needs
     // no look of the thread.
     if (unattended_.load(std::memory_order_relaxed) && !rest()) {
         thread_->yield();
     }
-    bury();
 }
 
 // Links that were busy lately are read without asking the kernel which have
@@ -180,8 +180,23 @@ void Domain::run_once() {
     if (++rounds_ % kReactorPeriod == 0 || (direct_.none() && awake_.empty())) [[unlikely]] {
         ask_reactor();
     }
-    if (any_dead_) [[unlikely]] {
-        bury();
+    if (any_left_) [[unlikely]] {
+        finish_round();
+    }
+}
+
+void Domain::finish_round() {
+    any_left_ = false;
+    run_deferred();
+    bury();
+}
+
+// What is deferred meanwhile waits for the next round.
+void Domain::run_all_deferred() {
+    base::List<Deferred, Deferred> due;
+    due.take(deferred_);
+    while (!due.empty()) {
+        due.pop().run();
     }
 }
 
@@ -264,6 +279,9 @@ void Domain::let_sleep(MemoryLink& link) {
 }
 
 bool Domain::rest() {
+    if (!deferred_.empty()) {
+        return false;
+    }
     std::erase(awake_, nullptr);
     if (awake_.empty()) {
         all_sleep_.store(true, std::memory_order_relaxed);
@@ -293,7 +311,6 @@ bool Domain::rest_as_outsider() {
 }
 
 void Domain::bury() {
-    any_dead_ = false;
     while (dead_links_) { // not by recursion through unique_ptr
         dead_links_ = std::move(dead_links_->next_dead_);
     }
@@ -318,14 +335,14 @@ void Domain::retire(std::unique_ptr<Link> link) {
     waiting_.remove(*link);
     link->next_dead_ = std::move(dead_links_);
     dead_links_ = std::move(link);
-    any_dead_ = true;
+    any_left_ = true;
 }
 
 void Domain::retire(std::unique_ptr<Handshake> handshake) {
     if (handshake) {
         handshake->next_dead_ = std::move(dead_handshakes_);
         dead_handshakes_ = std::move(handshake);
-        any_dead_ = true;
+        any_left_ = true;
     }
 }
 
@@ -353,7 +370,7 @@ void Domain::dismiss(Lingerer& lingerer) {
         --lingerer_count_;
         lingerers_.remove(lingerer);
         dismissed_.push(lingerer);
-        any_dead_ = true;
+        any_left_ = true;
     }
 }
 

@@ -44,6 +44,16 @@ class Lingerer : public base::Hook<Lingerer> {
     bool dismissed_ = false;
 };
 
+// Has something to do that cannot be done in the middle of a link's work.
+class Deferred : public base::Hook<Deferred> {
+  public:
+    // As progress() ends, under the gate. May defer itself again, to the next one.
+    virtual void run() = 0;
+
+  protected:
+    ~Deferred() = default;
+};
+
 // What a kind of link keeps with a domain, or an endpoint.
 class Companion {
   public:
@@ -166,6 +176,21 @@ class Domain : private Pollable {
             waiting_.push(link);
         }
     }
+    // run() is called for it as the next progress() ends, or by run_deferred().
+    void defer(Deferred& deferred) {
+        if (!deferred_.holds(deferred)) {
+            deferred_.push(deferred);
+            any_left_ = true;
+        }
+    }
+    static void forget(Deferred& deferred) { base::List<Deferred, Deferred>::remove(deferred); }
+    // A call of the program has put something off that need not wait. Not in the middle of a
+    // link's work.
+    void run_deferred() {
+        if (!deferred_.empty()) {
+            run_all_deferred();
+        }
+    }
     // No call reaches it from here any more; destroyed when the gate is next left
     // in progress(), or with the domain.
     void retire(std::unique_ptr<Link> link);
@@ -212,6 +237,8 @@ class Domain : private Pollable {
     void push_all();
     void ask_reactor();
     void look_for_room();
+    void finish_round();
+    void run_all_deferred();
     void bury();
     static void end_all(base::List<Lingerer, Lingerer>& lingerers);
 
@@ -243,7 +270,8 @@ class Domain : private Pollable {
     base::List<Lingerer, Lingerer> lingerers_; // owned, as the next
     base::List<Lingerer, Lingerer> dismissed_;
     std::size_t lingerer_count_ = 0;
-    bool any_dead_ = false; // bury() has something to do
+    base::List<Deferred, Deferred> deferred_;
+    bool any_left_ = false; // finish_round() has something to do
     base::Slabs<kSparseSize> sparse_memory_;
     // Not touched before they are used.
     const std::unique_ptr<std::byte[]> out_scratch_;

@@ -538,11 +538,18 @@ void Endpoint::count(const Request& r, DtoStatus status) {
 }
 
 void Endpoint::report_closely(const Request& r, DtoStatus status) {
+    report_to_program(r, status);
+    if (tells_of_room_) {
+        sink_->has_room();
+    }
+}
+
+void Endpoint::report_to_program(const Request& r, DtoStatus status) {
     if (trace_) { // it is the one that was popped last
         trace_->completed(core_.requests().first() - 1, r, status, core_.attempt());
-        if (!counted_ && divided_ == 0) {
-            return report(r, status, r.length);
-        }
+    }
+    if (r.role == Role::own) {
+        return sink_->finished(r.context, status);
     }
     if (r.role == Role::part || r.role == Role::owed_part) {
         divided_so_far_.length += r.length;

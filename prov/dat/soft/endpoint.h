@@ -100,6 +100,7 @@ enum class Role : std::uint8_t {
     part,      // of an operation, before its last one
     owed_part, // the same, where the operation's success is not reported
     last,      // of an operation of several
+    own,       // of the endpoint's MessageSink, which alone is told
 };
 
 // A request in its slot, from the post until its completion. Not initialized, so
@@ -204,6 +205,25 @@ class EndpointOwner {
     ~EndpointOwner() = default;
 };
 
+// Takes the messages of an endpoint that has no receives, as they come. Called under the domain's
+// gate, in the middle of the link's work: neither posts to the endpoint nor ends its connection.
+class MessageSink {
+  public:
+    // A whole message, which lies there until this returns. Its peer may be changing it meanwhile:
+    // what is looked at is copied before. False: it is none that the peer may send; the connection
+    // is broken.
+    virtual bool arrived(const std::byte* message, std::size_t size) = 0;
+    // Bytes of a message, at most.
+    virtual std::size_t longest() const = 0;
+    // A request with Role::own is over.
+    virtual void finished(void* context, core::DtoStatus status) = 0;
+    // A request is over, and Endpoint::tell_of_room() held.
+    virtual void has_room() = 0;
+
+  protected:
+    ~MessageSink() = default;
+};
+
 struct Starved; // the list of SharedReceives that an endpoint may be in
 struct Counted; // that of Statistics
 
@@ -284,6 +304,17 @@ class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private
         set_straight();
     }
     SharedReceives* shared() const { return shared_; }
+    // Messages go there and take no receives; before a connection begins.
+    void set_sink(MessageSink* sink) {
+        sink_ = sink;
+        set_straight();
+    }
+    MessageSink* sink() const { return sink_; }
+    // Each request that is over is to be followed by MessageSink::has_room().
+    void tell_of_room(bool on) {
+        tells_of_room_ = on;
+        set_straight();
+    }
     // What a kind of link has made for the next connection; nullptr: nothing. Gone with free().
     std::unique_ptr<Companion>& prepared() { return prepared_; }
     template <class Kind> std::unique_ptr<Kind> take_prepared() {
@@ -557,9 +588,10 @@ class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private
     void count(const Request& request, core::DtoStatus status);
     // After a queue, a counter or shared receives were set, or divided_ has changed.
     void set_straight() {
-        closely_ = counted_ || divided_ > 0 || trace_;
+        const bool all_closely = counted_ || divided_ > 0 || trace_ || tells_of_room_;
+        closely_ = all_closely || sink_;
         receives_closely_ = counters_.receive || trace_;
-        straight_requests_ = closely_ ? nullptr : request_cq_;
+        straight_requests_ = all_closely ? nullptr : request_cq_;
         straight_receives_ = receives_closely_ || context_ ? nullptr : receive_cq_;
     }
     bool may_share() const;
@@ -595,6 +627,7 @@ class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private
         }
     }
     void report_closely(const Request& r, core::DtoStatus status);
+    void report_to_program(const Request& r, core::DtoStatus status);
     // `seq`: kPopped, or that of a receive that is outstanding.
     static constexpr std::uint64_t kPopped = ~std::uint64_t{0};
     void look_closely(const Receive& r, core::DtoStatus status, std::size_t length,
@@ -676,6 +709,8 @@ class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private
     };
     Divided divided_so_far_;
     SharedReceives* shared_ = nullptr;
+    MessageSink* sink_ = nullptr;
+    bool tells_of_room_ = false;
     void* const* context_ = nullptr;
     std::chrono::microseconds patience_{0};
     std::uint64_t min_multi_ = 0;

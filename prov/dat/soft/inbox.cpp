@@ -55,6 +55,9 @@ void Inbox::forget_waiting() {
 
 bool Inbox::begin() {
     DAT_ASSERT(!open());
+    if (endpoint_.sink()) {
+        return collect();
+    }
     if (!has_staged() && endpoint_.has_receive()) {
         return match();
     }
@@ -69,6 +72,21 @@ bool Inbox::match() {
     }
     assembling_ = true;
     return true;
+}
+
+// One for the MessageSink, which comes in pieces.
+bool Inbox::collect() {
+    return base::attempt([&] { waiting().staged.emplace_back(); }) || fail(Wrong::no_memory);
+}
+
+bool Inbox::finish_collected() {
+    ++taken_;
+    const std::vector<std::byte> message = std::move(waiting_->staged.back().data);
+    waiting_->staged.pop_back();
+    waiting_->bytes -= message.size();
+    received_ = 0;
+    forget_waiting();
+    return endpoint_.sink()->arrived(message.data(), message.size()) || fail(Wrong::not_expected);
 }
 
 bool Inbox::stage() { // U-9
@@ -92,6 +110,9 @@ bool Inbox::room(std::size_t size, Room& out, std::size_t skip) {
         out.count = gather(receive.segments(), begin, size, out.pieces);
         return true;
     }
+    if (endpoint_.sink() && end > endpoint_.sink()->longest()) {
+        return fail(Wrong::not_expected);
+    }
     Staged& message = waiting_->staged.back();
     if (message.data.size() < end) {
         const std::size_t before = message.data.size();
@@ -108,6 +129,9 @@ bool Inbox::room(std::size_t size, Room& out, std::size_t skip) {
 bool Inbox::finish(std::uint8_t how, std::uint64_t value) {
     if ((how & kInvalidated) != 0 && !invalidate(value)) {
         return false;
+    }
+    if (endpoint_.sink()) [[unlikely]] {
+        return finish_collected();
     }
     ++taken_;
     const std::uint64_t size = std::exchange(received_, 0);

@@ -36,6 +36,7 @@ class Inbox {
         old_zone,          // the receive is of another protection zone (EPA-7, U-32)
         cannot_invalidate, // its key is not one that a peer may invalidate
         no_memory,         // for what has to wait
+        not_expected,      // by the endpoint's MessageSink
     };
     struct Room {
         std::array<iovec, kMaxIov> pieces;
@@ -80,6 +81,12 @@ class Inbox {
         }
         ++taken_;
         endpoint_.complete_message(endpoint_.match_receive(), size);
+    }
+
+    // The same for an endpoint with a MessageSink. False: wrong().
+    bool sink(const std::byte* message, std::size_t size) {
+        ++taken_;
+        return endpoint_.sink()->arrived(message, size) || fail(Wrong::not_expected);
     }
 
     // A write of `length` bytes, whose data is `value`, is placed.
@@ -141,6 +148,8 @@ class Inbox {
     bool too_much(std::size_t more) const;
     Waiting& waiting();
     void forget_waiting();
+    bool collect();
+    bool finish_collected();
     bool stage();
     bool match();
     bool overlong(std::uint64_t size);

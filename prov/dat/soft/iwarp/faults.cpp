@@ -40,6 +40,10 @@ Complaint complaint(soft::Inbox::Wrong wrong) {
     case soft::Inbox::Wrong::no_memory:
         return {TerminateCode::ddp_catastrophic,
                 "there is no memory for a message that has to wait for its receive", false};
+    case soft::Inbox::Wrong::not_expected:
+        return {TerminateCode::rdmap_unspecified,
+                "a message that is none of a reliable datagram endpoint's, or more than it takes",
+                false};
     default: // RFC 5040 5.1
         return {TerminateCode::rdmap_protection_cannot_invalidate,
                 "the key is not one that a peer may invalidate", false};

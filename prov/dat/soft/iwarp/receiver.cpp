@@ -151,7 +151,7 @@ std::size_t Receiver::take_messages(std::span<const std::byte> bytes) {
             break;
         }
         const soft::Receive* receive = inbox_.straight(size);
-        if (!receive) [[unlikely]] {
+        if (!receive && !endpoint_.sink()) [[unlikely]] {
             break;
         }
         if (dat_peer_) {
@@ -160,7 +160,12 @@ std::size_t Receiver::take_messages(std::span<const std::byte> bytes) {
         awake_ = true;
         large_ = size >= kLargeSize;
         ++send_msn_;
-        inbox_.take(*receive, at + kFpduUntaggedHeaderSize, size);
+        if (receive) [[likely]] {
+            inbox_.take(*receive, at + kFpduUntaggedHeaderSize, size);
+        } else if (!inbox_.sink(at + kFpduUntaggedHeaderSize, size)) {
+            inbox_failed();
+            return bytes.size(); // nothing is taken after a fault
+        }
         sender_.note_placed(inbox_.placed());
         at += fpdu_size(ulpdu);
     }

@@ -61,7 +61,7 @@ std::size_t Receiver::take() {
             break;
         }
         if (!take_plain(record)) {
-            const Step step = take(record);
+            const Step step = endpoint_.sink() ? take_whole(record) : take(record);
             waits_ = step == Step::waits && !lost_;
             if (step != Step::taken) {
                 break;
@@ -88,6 +88,25 @@ bool Receiver::take_plain(const Record& record) {
     }
     inbox_.take(*receive, record.payload.data(), size);
     return true;
+}
+
+// A message for a MessageSink goes there from where it lies, if that is here and in one piece.
+Receiver::Step Receiver::take_whole(const Record& record) {
+    const std::uint8_t flags = record.flags;
+    if (record.kind != Kind::send || (flags & ~kInRing) != (kFirst | kLast) || inbox_.open()) {
+        return take(record);
+    }
+    const std::uint32_t size = *const_cast<const volatile std::uint32_t*>(&record.size);
+    const std::byte* from = record.payload.data();
+    if (size > ((flags & kInRing) != 0 ? kPiece : kInline)) {
+        return take(record); // which says what is wrong
+    }
+    if ((flags & kInRing) != 0) {
+        const std::size_t skip = ring_skip(bytes_, size);
+        from = side_.in_bytes + (bytes_ + skip) % kRing;
+        bytes_ += skip + ring_size(size);
+    }
+    return inbox_.sink(from, size) ? Step::taken : inbox_failed();
 }
 
 void Receiver::publish() {
@@ -261,7 +280,8 @@ Receiver::Step Receiver::send(const Fields& fields, const Record& record) {
     }
     // U-9. What the peer keeps may wait there; the rest is bounded by the ring.
     const bool ready =
-        inbox_.open() ? inbox_.assembling() : !inbox_.has_staged() && endpoint_.has_receive();
+        endpoint_.sink() ||
+        (inbox_.open() ? inbox_.assembling() : !inbox_.has_staged() && endpoint_.has_receive());
     if (!ready && inbox_.full(fields.has(kElsewhere) ? fields.size : 0)) {
         inbox_.starve();
         return Step::waits;

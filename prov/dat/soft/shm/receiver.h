@@ -85,6 +85,7 @@ class Receiver {
     };
 
     bool take_plain(const Record& record);
+    Step take_whole(const Record& record);
     Step take(const Record& record);
     bool check(const Fields& fields);
     Step send(const Fields& fields, const Record& record);

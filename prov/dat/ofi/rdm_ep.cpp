@@ -1,0 +1,650 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// The life of a reliable datagram endpoint, and its peers. See rdm_ep.h.
+// May include: ofi, rdm, libfabric.
+#include "ofi/rdm_ep.h"
+
+#include "base/attempt.h"
+#include "base/log.h"
+#include "ofi/cm.h"
+#include "ofi/errors.h"
+#include "ofi/fabric.h"
+#include "ofi/no_op.h"
+#include "ofi/post.h"
+#include "ofi/provider.h"
+#include "soft/random.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <poll.h>
+#include <sys/epoll.h>
+
+namespace dat::ofi {
+namespace {
+
+constexpr std::uint64_t kNeedsTxQueue = FI_SEND | FI_READ | FI_WRITE;
+constexpr std::size_t kDefaultMinMulti = 64; // bytes
+constexpr std::size_t kPeerQueue = 144;      // requests that are outstanding with one peer
+constexpr int kBacklog = 4096;
+constexpr std::uint32_t kAttempts = 64; // at once
+constexpr std::size_t kMostOperations = std::size_t{1} << 20;
+
+RdmEndpoint& endpoint_of(fid_t f) { return object_of<RdmEndpoint, fid_ep>(f); }
+
+int close(fid_t f) {
+    delete &endpoint_of(f);
+    return 0;
+}
+
+int bind(fid_t f, fid_t to, std::uint64_t flags) {
+    switch (to->fclass) {
+    case FI_CLASS_EQ:
+        return endpoint_of(f).bind_queue(object_of<EventQueue, fid_eq>(to));
+    case FI_CLASS_CQ:
+        return endpoint_of(f).bind_queue(object_of<CompletionQueue, fid_cq>(to), flags);
+    case FI_CLASS_CNTR:
+        return endpoint_of(f).bind_counter(object_of<Counter, fid_cntr>(to), flags);
+    case FI_CLASS_AV:
+        return endpoint_of(f).bind_vector(object_of<AddressVector, fid_av>(to));
+    default:
+        DAT_WARN(ep_ctrl,
+                 "fi_ep_bind(): objects of class %zu cannot be bound; address vectors, completion "
+                 "queues, counters and event queues can",
+                 to->fclass);
+        return -FI_ENOSYS;
+    }
+}
+
+int control(fid_t f, int command, void* arg) {
+    RdmEndpoint& ep = endpoint_of(f);
+    switch (command) {
+    case FI_ENABLE:
+        return no_throw([&] { return ep.enable(); });
+    case FI_GETOPSFLAG: {
+        auto& flags = *static_cast<std::uint64_t*>(arg);
+        flags = (flags & FI_TRANSMIT) != 0 ? ep.tx_flags() : ep.rx_flags();
+        return 0;
+    }
+    case FI_SETOPSFLAG: {
+        const std::uint64_t flags = *static_cast<const std::uint64_t*>(arg);
+        const bool tx = (flags & FI_TRANSMIT) != 0;
+        const std::uint64_t wanted = flags & ~(FI_TRANSMIT | FI_RECV);
+        if (tx == ((flags & FI_RECV) != 0) || (wanted & ~(tx ? kTxOpFlags : kRxOpFlags)) != 0) {
+            DAT_WARN(ep_ctrl,
+                     "fi_control(FI_SETOPSFLAG): flags = 0x%llx; either FI_TRANSMIT or "
+                     "FI_RECV, and flags of its operations",
+                     static_cast<unsigned long long>(flags));
+            return -FI_EINVAL;
+        }
+        const soft::GateCaller in(ep.gate());
+        if (tx) {
+            ep.set_tx_flags(wanted);
+        } else {
+            ep.set_rx_flags(wanted);
+        }
+        return 0;
+    }
+    default:
+        return -FI_ENOSYS;
+    }
+}
+
+int get_ep_option(fid_t f, int level, int name, void* value, std::size_t* size) {
+    if (level != FI_OPT_ENDPOINT || name != FI_OPT_MIN_MULTI_RECV) {
+        return -FI_ENOPROTOOPT;
+    }
+    const std::size_t least = endpoint_of(f).min_multi();
+    if (*size < sizeof least) {
+        *size = sizeof least;
+        return -FI_ETOOSMALL;
+    }
+    std::memcpy(value, &least, sizeof least);
+    *size = sizeof least;
+    return 0;
+}
+
+int set_ep_option(fid_t f, int level, int name, const void* value, std::size_t size) {
+    if (level != FI_OPT_ENDPOINT || name != FI_OPT_MIN_MULTI_RECV) {
+        return -FI_ENOPROTOOPT;
+    }
+    std::size_t least = 0;
+    if (size != sizeof least) {
+        DAT_WARN(ep_ctrl, "fi_setopt(FI_OPT_MIN_MULTI_RECV): a value of %zu bytes; it has %zu",
+                 size, sizeof least);
+        return -FI_EINVAL;
+    }
+    std::memcpy(&least, value, sizeof least);
+    endpoint_of(f).set_min_multi(least);
+    return 0;
+}
+
+ssize_t cancel(fid_t f, void* context) {
+    RdmEndpoint& ep = endpoint_of(f);
+    if (!ep.enabled()) {
+        return -FI_ENOENT;
+    }
+    const soft::GateCaller in(ep.gate());
+    return ep.messages().cancel(context) ? 0 : -FI_ENOENT;
+}
+
+fi_ops g_fid_ops = {
+    .size = sizeof(fi_ops),
+    .close = close,
+    .bind = bind,
+    .control = control,
+    .ops_open = DAT_NOT_OFFERED(fi_ops, ops_open),
+    .tostr = DAT_NOT_OFFERED(fi_ops, tostr),
+    .ops_set = DAT_NOT_OFFERED(fi_ops, ops_set),
+};
+
+fi_ops_ep g_ep_ops = {
+    .size = sizeof(fi_ops_ep),
+    .cancel = cancel,
+    .getopt = get_ep_option,
+    .setopt = set_ep_option,
+    .tx_ctx = DAT_NOT_OFFERED(fi_ops_ep, tx_ctx),
+    .rx_ctx = DAT_NOT_OFFERED(fi_ops_ep, rx_ctx),
+    .rx_size_left = DAT_NOT_OFFERED(fi_ops_ep, rx_size_left),
+    .tx_size_left = DAT_NOT_OFFERED(fi_ops_ep, tx_size_left),
+};
+
+int set_name(fid_t f, void* address, std::size_t size) {
+    const iwarp::SocketAddress name(static_cast<const sockaddr*>(address), size);
+    if (!name.valid()) {
+        DAT_WARN(ep_ctrl, "fi_setname(): not an IPv4 or IPv6 socket address of %zu bytes", size);
+        return -FI_EINVAL;
+    }
+    return no_throw([&] { return endpoint_of(f).set_name(name); });
+}
+
+int get_name(fid_t f, void* address, std::size_t* size) {
+    return give_address(endpoint_of(f).name(), address, size);
+}
+
+fi_ops_cm g_cm_ops = {
+    .size = sizeof(fi_ops_cm),
+    .setname = set_name,
+    .getname = get_name,
+    .getpeer = DAT_NOT_OFFERED(fi_ops_cm, getpeer),
+    .connect = DAT_NOT_OFFERED(fi_ops_cm, connect),
+    .listen = DAT_NOT_OFFERED(fi_ops_cm, listen),
+    .accept = DAT_NOT_OFFERED(fi_ops_cm, accept),
+    .reject = DAT_NOT_OFFERED(fi_ops_cm, reject),
+    .shutdown = DAT_NOT_OFFERED(fi_ops_cm, shutdown),
+    .join = DAT_NOT_OFFERED(fi_ops_cm, join),
+};
+
+iwarp::SocketAddress address_in(const fi_info& info) {
+    return info.src_addr
+               ? iwarp::SocketAddress(static_cast<const sockaddr*>(info.src_addr), info.src_addrlen)
+               : iwarp::SocketAddress();
+}
+
+// As IPv6 has it, an IPv4 address mapped.
+iwarp::SocketAddress address_in(const rdm::Hello& hello) {
+    if (hello.family == 4) {
+        sockaddr_in v4{};
+        v4.sin_family = AF_INET;
+        std::memcpy(&v4.sin_addr, hello.host.data() + 12, sizeof v4.sin_addr);
+        iwarp::SocketAddress address(reinterpret_cast<const sockaddr*>(&v4), sizeof v4);
+        address.set_port(hello.port);
+        return address;
+    }
+    sockaddr_in6 v6{};
+    v6.sin6_family = AF_INET6;
+    std::memcpy(&v6.sin6_addr, hello.host.data(), sizeof v6.sin6_addr);
+    v6.sin6_scope_id = hello.scope;
+    iwarp::SocketAddress address(reinterpret_cast<const sockaddr*>(&v6), sizeof v6);
+    address.set_port(hello.port);
+    return address;
+}
+
+core::RdmIdentity draw_identity() {
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    return {static_cast<std::uint64_t>(
+                std::chrono::duration_cast<std::chrono::nanoseconds>(now).count()),
+            soft::random_bits() | 1};
+}
+
+} // namespace
+
+RdmEndpoint::RdmEndpoint(Domain& domain, Info info, void* context)
+    : fid_ep{}, domain_(domain), gate_(domain.gate()), info_(std::move(info)),
+      peer_info_(fi_dupinfo(info_.get())), zone_(Endpoint::zone_of(domain, *info_)),
+      tx_flags_(info_->tx_attr->op_flags), rx_flags_(info_->rx_attr->op_flags),
+      inject_size_(info_->tx_attr->inject_size), directs_((info_->caps & FI_DIRECTED_RECV) != 0),
+      min_multi_(kDefaultMinMulti), name_(address_in(*info_)),
+      listener_(std::make_unique<SoftListener>(static_cast<AnyListenerOwner&>(*this),
+                                               domain.soft().settings())) {
+    if (!peer_info_) {
+        throw std::bad_alloc();
+    }
+    self_.identity = draw_identity();
+    peer_info_->ep_attr->type = FI_EP_MSG;
+    peer_info_->tx_attr->size = kPeerQueue;
+    peer_info_->rx_attr->size = 1;
+    peer_info_->tx_attr->inject_size = soft_offering().inject_size;
+    fid.fclass = FI_CLASS_EP;
+    fid.context = context;
+    fid.ops = &g_fid_ops;
+    ops = &g_ep_ops;
+    cm = &g_cm_ops;
+    msg = &msg_ops_not_enabled;
+    tagged = &tagged_ops_not_enabled;
+    rma = &rma_ops_not_enabled;
+    atomic = &atomic_ops_not_enabled;
+    collective = &no_collective_ops;
+    domain_.users.add();
+}
+
+int RdmEndpoint::open() {
+    if (!name_.valid()) {
+        DAT_WARN(ep_ctrl, "fi_endpoint(): FI_EP_RDM without a src_addr; pass an info from "
+                          "fi_getinfo()");
+        return -FI_EINVAL;
+    }
+    if (const int rc = listener_->bind(name_)) {
+        DAT_WARN(ep_ctrl, "fi_endpoint(): cannot listen on %s: %s", name_.text().c_str(),
+                 std::strerror(-rc));
+        return rc;
+    }
+    name_ = listener_->name();
+    return 0;
+}
+
+int RdmEndpoint::set_name(const iwarp::SocketAddress& name) {
+    if (enabled()) {
+        DAT_WARN(ep_ctrl, "fi_setname(): the endpoint is enabled already");
+        return -FI_EOPBADSTATE;
+    }
+    if (const int rc = listener_->bind(name)) {
+        DAT_WARN(ep_ctrl, "fi_setname(): cannot listen on %s: %s", name.text().c_str(),
+                 std::strerror(-rc));
+        return rc;
+    }
+    name_ = listener_->name();
+    return 0;
+}
+
+// Until what the program was told to be sent has gone.
+void RdmEndpoint::drain() {
+    using Clock = std::chrono::steady_clock;
+    const auto deadline = Clock::now() + domain_.soft().settings().end_grace;
+    for (;;) {
+        bool said = true;
+        {
+            const soft::GateCaller in(gate_);
+            domain_.soft().progress();
+            for (const auto& each : peers_) {
+                said = said && !each->owes();
+            }
+        }
+        if (said || Clock::now() >= deadline) {
+            return;
+        }
+        pollfd fd{domain_.soft().wait_fd(), POLLIN, 0};
+        poll(&fd, 1, 1);
+    }
+}
+
+RdmEndpoint::~RdmEndpoint() {
+    if (messages_) {
+        drain();
+    }
+    {
+        const soft::GateCaller in(gate_);
+        for (const auto& each : peers_) {
+            each->say_goodbye();
+        }
+        if (watched_) {
+            domain_.soft().handshakes().remove(listener_->wait_fd(), *this);
+            domain_.soft().handshakes().disarm(turn_);
+        }
+        for (const auto& each : peers_) {
+            each->remove();
+        }
+        domain_.soft().handshakes().disarm(turn_);
+        if (messages_) {
+            messages_->flush();
+        }
+        base::List<AddressUser, AddressUser>::remove(*this);
+    }
+    listener_.reset();
+    peers_.clear();
+    if (eq_) {
+        eq_->remove_source(domain_);
+        eq_->users.remove();
+    }
+    if (av_) {
+        av_->users.remove();
+    }
+    for (CompletionQueue* cq : {tx_cq_, rx_cq_}) {
+        if (cq) {
+            cq->users.remove();
+        }
+    }
+    for_each_counter([](Counter& counter) { counter.users.remove(); });
+    domain_.users.remove();
+}
+
+int RdmEndpoint::bind_queue(EventQueue& eq) {
+    if (eq_ || enabled() || &eq.fabric() != &domain_.fabric()) {
+        DAT_WARN(ep_ctrl, "fi_ep_bind(): %s",
+                 eq_         ? "an event queue is bound already"
+                 : enabled() ? "the endpoint is enabled already"
+                             : "the event queue belongs to another fabric");
+        return enabled() ? -FI_EOPBADSTATE : -FI_EINVAL;
+    }
+    const int rc = no_throw([&] { return eq.add_source(domain_); });
+    if (rc == 0) {
+        eq_ = &eq;
+        eq.users.add();
+    }
+    return rc;
+}
+
+int RdmEndpoint::bind_queue(CompletionQueue& cq, std::uint64_t flags) {
+    const bool tx = (flags & FI_TRANSMIT) != 0;
+    const bool rx = (flags & FI_RECV) != 0;
+    if ((flags & ~(FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION)) != 0 || (!tx && !rx)) {
+        DAT_WARN(ep_ctrl,
+                 "fi_ep_bind(): flags = 0x%llx; FI_TRANSMIT, FI_RECV or both, and "
+                 "FI_SELECTIVE_COMPLETION are offered",
+                 static_cast<unsigned long long>(flags));
+        return -FI_EINVAL;
+    }
+    if (enabled() || (tx && tx_cq_) || (rx && rx_cq_) || &cq.domain() != &domain_) {
+        DAT_WARN(ep_ctrl, "fi_ep_bind(): %s",
+                 enabled()                  ? "the endpoint is enabled already"
+                 : &cq.domain() != &domain_ ? "the completion queue belongs to another domain"
+                                            : "a completion queue is bound already");
+        return enabled() ? -FI_EOPBADSTATE : -FI_EINVAL;
+    }
+    const std::uint64_t reports = (flags & FI_SELECTIVE_COMPLETION) == 0 ? FI_COMPLETION : 0;
+    if (tx) {
+        tx_cq_ = &cq;
+        tx_reports_ = reports;
+        cq.users.add();
+    }
+    if (rx) {
+        rx_cq_ = &cq;
+        rx_reports_ = reports;
+        cq.users.add();
+    }
+    return 0;
+}
+
+int RdmEndpoint::bind_counter(Counter& cntr, std::uint64_t flags) {
+    constexpr std::uint64_t kCounted =
+        FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+    soft::Endpoint::Counters bound = counters_;
+    bool free = true;
+    const auto bind = [&](std::uint64_t flag, core::Counter*& slot) {
+        if ((flags & flag) != 0) {
+            free = free && !slot;
+            slot = &cntr;
+        }
+    };
+    bind(FI_SEND, bound.send);
+    bind(FI_RECV, bound.receive);
+    bind(FI_READ, bound.read);
+    bind(FI_WRITE, bound.write);
+    bind(FI_REMOTE_READ, bound.remote_read);
+    bind(FI_REMOTE_WRITE, bound.remote_write);
+    if ((flags & ~kCounted) != 0 || flags == 0 || enabled() || !free ||
+        &cntr.domain() != &domain_) {
+        DAT_WARN(ep_ctrl,
+                 "fi_ep_bind(): flags = 0x%llx with a counter; FI_SEND, FI_RECV, FI_READ, "
+                 "FI_WRITE, FI_REMOTE_READ and FI_REMOTE_WRITE are offered, each once, before "
+                 "fi_enable(), with a counter of the same domain",
+                 static_cast<unsigned long long>(flags));
+        return enabled() ? -FI_EOPBADSTATE : -FI_EINVAL;
+    }
+    for_each_counter([](Counter& counter) { counter.users.remove(); });
+    counters_ = bound;
+    for_each_counter([](Counter& counter) { counter.users.add(); });
+    return 0;
+}
+
+int RdmEndpoint::bind_vector(AddressVector& av) {
+    if (av_ || enabled() || &av.domain() != &domain_) {
+        DAT_WARN(ep_ctrl, "fi_ep_bind(): %s",
+                 enabled() ? "the endpoint is enabled already"
+                 : av_     ? "an address vector is bound already"
+                           : "the address vector belongs to another domain");
+        return enabled() ? -FI_EOPBADSTATE : -FI_EINVAL;
+    }
+    av_ = &av;
+    av.users.add();
+    return 0;
+}
+
+void RdmEndpoint::set_tx_flags(std::uint64_t flags) {
+    tx_flags_ = flags;
+    peer_info_->tx_attr->op_flags = flags;
+    for (const auto& each : peers_) {
+        if (each->has_endpoint()) {
+            each->endpoint().set_tx_flags(flags);
+        }
+    }
+}
+
+void RdmEndpoint::set_min_multi(std::size_t least) {
+    const soft::GateCaller in(gate_);
+    min_multi_ = least;
+    if (messages_) {
+        messages_->set_min_multi(least);
+    }
+}
+
+int RdmEndpoint::enable() {
+    if (enabled()) {
+        return 0;
+    }
+    if (!av_) {
+        DAT_WARN(ep_ctrl, "fi_enable(): bind an address vector first");
+        return -FI_ENOAV;
+    }
+    if (((info_->caps & kNeedsTxQueue) != 0 && !tx_cq_ && !counters_.send && !counters_.write &&
+         !counters_.read) ||
+        ((info_->caps & FI_RECV) != 0 && !rx_cq_ && !counters_.receive)) {
+        DAT_WARN(ep_ctrl, "fi_enable(): bind a completion queue or a counter with %s first",
+                 tx_cq_ ? "FI_RECV" : "FI_TRANSMIT");
+        return -FI_ENOCQ;
+    }
+    const rdm::Messages::Flags flags{.message = FI_RECV | FI_MSG,
+                                     .tagged = FI_RECV | FI_TAGGED,
+                                     .with_data = FI_REMOTE_CQ_DATA,
+                                     .released = FI_MULTI_RECV};
+    const auto limit = [](std::size_t size) {
+        return static_cast<std::uint32_t>(std::max(size, kMostOperations));
+    };
+    auto messages =
+        std::make_unique<rdm::Messages>(domain_.soft(), zone_.get(), flags,
+                                        limit(info_->rx_attr->size), limit(info_->tx_attr->size));
+    if (const int rc = listener_->listen(kBacklog)) {
+        DAT_WARN(ep_ctrl, "fi_enable(): cannot listen on %s: %s", name_.text().c_str(),
+                 std::strerror(-rc));
+        return rc;
+    }
+    const soft::GateCaller in(gate_);
+    if (const int rc = domain_.soft().handshakes().add(listener_->wait_fd(), EPOLLIN, *this)) {
+        DAT_WARN(ep_ctrl, "fi_enable(): epoll: %s", std::strerror(-rc));
+        return rc;
+    }
+    watched_ = true;
+    messages->set_queues(tx_cq_, rx_cq_);
+    messages->set_counters({counters_.send, counters_.receive});
+    messages->set_min_multi(min_multi_);
+    messages_ = std::move(messages);
+    av_->add(*this);
+    domain_.show();
+    domain_.soft().need_progress();
+    msg = &rdm_msg_ops;
+    tagged = &rdm_tagged_ops;
+    rma = &rdm_rma_ops;
+    atomic = &rdm_atomic_ops;
+    return 0;
+}
+
+// --- peers ---
+
+std::unique_ptr<Endpoint> RdmEndpoint::make_endpoint(EndpointWatcher& watcher) {
+    auto made = std::make_unique<Endpoint>(domain_, *peer_info_, nullptr, core::State::unconnected,
+                                           &watcher);
+    soft::Endpoint::Counters counters = counters_;
+    counters.receive = nullptr; // of messages: counted where they are matched
+    return made->set_up(tx_cq_, rx_cq_, counters, tx_reports_) == 0 ? std::move(made) : nullptr;
+}
+
+RdmPeer& RdmEndpoint::at_address(const iwarp::SocketAddress& address) {
+    RdmPeer*& found = by_address_[key_of(address)];
+    if (!found) {
+        peers_.reserve(peers_.size() + 1);
+        auto made = std::make_unique<RdmPeer>(*this, *messages_, address,
+                                              static_cast<std::uint32_t>(peers_.size()));
+        found = made.get();
+        peers_.push_back(std::move(made));
+        if (address.same_host(name_) && address.port() == name_.port()) {
+            found->make_self();
+        }
+        // Of the vector it may have a number already.
+        for (fi_addr_t number = 0; number < av_->size(); ++number) {
+            const iwarp::SocketAddress* const each = av_->find(number);
+            if (each && key_of(*each) == key_of(address)) {
+                inserted(number, address);
+            }
+        }
+    }
+    return *found;
+}
+
+RdmPeer* RdmEndpoint::new_peer(fi_addr_t number, int& error) {
+    const iwarp::SocketAddress* const address = av_->find(number);
+    if (!address) {
+        DAT_WARN(ep_data, "%llu is no address of the endpoint's address vector",
+                 static_cast<unsigned long long>(number));
+        error = -FI_EINVAL;
+        return nullptr;
+    }
+    RdmPeer* peer = nullptr;
+    error = no_throw([&] {
+        peer = &at_address(*address);
+        if (by_number_.size() <= number) {
+            by_number_.resize(std::max<std::size_t>(av_->size(), number + 1));
+        }
+        by_number_[number] = peer;
+        return 0;
+    });
+    return error ? nullptr : peer;
+}
+
+void RdmEndpoint::inserted(fi_addr_t number, const iwarp::SocketAddress& address) {
+    const auto found = by_address_.find(key_of(address));
+    if (found != by_address_.end() && found->second && found->second->source() == 0) {
+        found->second->set_source(static_cast<std::uint32_t>(number + 1));
+    }
+}
+
+void RdmEndpoint::removed(fi_addr_t number) {
+    if (number < by_number_.size()) {
+        by_number_[number] = nullptr;
+    }
+    for (const auto& each : peers_) {
+        if (each->source() == number + 1) {
+            each->set_source(0);
+        }
+    }
+}
+
+rdm::Hello RdmEndpoint::hello() const {
+    rdm::Hello hello;
+    hello.from = self_.identity;
+    hello.window = messages_->window();
+    hello.port = name_.port();
+    hello.family = name_.family() == AF_INET ? 4 : 6;
+    hello.host = name_.bytes();
+    if (name_.family() == AF_INET6) {
+        hello.scope = reinterpret_cast<const sockaddr_in6*>(name_.get())->sin6_scope_id;
+    }
+    return hello;
+}
+
+void RdmEndpoint::attempt(RdmPeer& peer) {
+    waiting_.push(peer);
+    if (attempting_ < kAttempts) {
+        ++attempting_;
+        waiting_.remove(peer);
+        peer.begin_attempt();
+    }
+}
+
+void RdmEndpoint::attempt_over() {
+    --attempting_;
+    if (!waiting_.empty()) {
+        domain_.soft().handshakes().arm(turn_, soft::Clock::now());
+    }
+}
+
+void RdmEndpoint::next_attempts() {
+    while (attempting_ < kAttempts && !waiting_.empty()) {
+        ++attempting_;
+        waiting_.pop().begin_attempt();
+    }
+}
+
+// Somebody asks for a connection.
+void RdmEndpoint::ready(std::uint32_t) { listener_->progress(); }
+
+void RdmEndpoint::announce(std::unique_ptr<Incoming> request) {
+    const auto data = request->private_data();
+    rdm::Hello hello;
+    if (!get(data.data(), data.size(), hello)) {
+        DAT_INFO(ep_ctrl,
+                 "a connection request of %s is refused: it is no reliable datagram "
+                 "endpoint of `dat`",
+                 request->peer().text().c_str());
+        return;
+    }
+    RdmPeer* peer = nullptr;
+    if (no_throw([&] {
+            peer = &at_address(address_in(hello));
+            return 0;
+        })) {
+        DAT_WARN(ep_ctrl, "a connection request is refused: out of memory");
+        return;
+    }
+    if (!peer->is_self()) {
+        peer->requested(*request, hello);
+    } else if (hello.from == self_.identity) {
+        peer->requested_by_self(*request);
+    }
+}
+
+int open_rdm(fid_domain* domain, fi_info* info, fid_ep** ep, void* context) {
+    Refusal why;
+    if (!info->ep_attr || !info->tx_attr || !info->rx_attr || domain_of(domain).device() ||
+        !agrees(*info, fi_version(), rdm_offering(), why)) {
+        DAT_WARN(ep_ctrl, "fi_endpoint(): %s",
+                 *why.what ? why.what : "FI_EP_RDM is not offered over a device");
+        return -FI_EINVAL;
+    }
+    return no_throw([&] {
+        Info own(fi_dupinfo(info));
+        if (!own) {
+            return -FI_ENOMEM;
+        }
+        if (!Endpoint::zone_of(domain_of(domain), *info)) {
+            return -FI_EINVAL;
+        }
+        auto made = std::make_unique<RdmEndpoint>(domain_of(domain), std::move(own), context);
+        if (const int rc = made->open()) {
+            return rc;
+        }
+        *ep = made.release();
+        return 0;
+    });
+}
+
+} // namespace dat::ofi

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// The reliable datagram endpoint, FI_EP_RDM. It listens at its address, and has a connection of
+// its domain with each peer that it has to do with. May include: ofi, rdm, libfabric.
+#ifndef DAT_OFI_RDM_EP_H
+#define DAT_OFI_RDM_EP_H
+
+#include "ofi/av.h"
+#include "ofi/cntr.h"
+#include "ofi/cq.h"
+#include "ofi/domain.h"
+#include "ofi/ep.h"
+#include "ofi/eq.h"
+#include "ofi/fid.h"
+#include "ofi/incoming.h"
+#include "ofi/info.h"
+#include "ofi/rdm_peer.h"
+#include "rdm/messages.h"
+
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_tagged.h>
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace dat::ofi {
+
+class RdmEndpoint final : public fid_ep,
+                          private AnyListenerOwner,
+                          private AddressUser,
+                          private soft::Pollable {
+  public:
+    RdmEndpoint(Domain& domain, Info info, void* context); // throws std::bad_alloc
+    // Waits, for a time that is bounded, until what was sent and is not reported has gone.
+    ~RdmEndpoint();
+
+    int open(); // binds it to its address. 0 or -errno, logged
+    Domain& domain() { return domain_; }
+    soft::Gate& gate() { return gate_; }
+    rdm::Messages& messages() { return *messages_; }
+    bool enabled() const { return messages_ != nullptr; }
+
+    int bind_queue(EventQueue& eq);
+    int bind_queue(CompletionQueue& cq, std::uint64_t flags);
+    int bind_counter(Counter& cntr, std::uint64_t flags);
+    int bind_vector(AddressVector& av);
+    int enable();
+    int set_name(const iwarp::SocketAddress& name);
+    iwarp::SocketAddress name() const { return name_; }
+
+    std::uint64_t tx_flags() const { return tx_flags_; }
+    std::uint64_t rx_flags() const { return rx_flags_; }
+    void set_tx_flags(std::uint64_t flags);
+    void set_rx_flags(std::uint64_t flags) { rx_flags_ = flags; }
+    bool tx_reported(std::uint64_t flags) const {
+        return ((flags | tx_reports_) & FI_COMPLETION) != 0;
+    }
+    bool rx_reported(std::uint64_t flags) const {
+        return ((flags | rx_reports_) & FI_COMPLETION) != 0;
+    }
+    std::size_t inject_size() const { return inject_size_; }
+    std::size_t message_size() const { return rdm_offering().message_size; }
+    bool directs_receives() const { return directs_; }
+    std::size_t min_multi() const { return min_multi_; }
+    void set_min_multi(std::size_t least);
+
+    // --- under the gate ---
+
+    // The peer of that number of the address vector; nullptr: there is no such number, or no
+    // memory (`error`).
+    RdmPeer* peer(fi_addr_t number, int& error) {
+        if (number < by_number_.size() && by_number_[number]) [[likely]] {
+            return by_number_[number];
+        }
+        return new_peer(number, error);
+    }
+
+    // For its peers.
+    core::RdmSelf& self() { return self_; }
+    rdm::Hello hello() const;
+    std::unique_ptr<Endpoint> make_endpoint(EndpointWatcher& watcher); // throws std::bad_alloc
+    // Only some attempts at once: begin_attempt() is called for it.
+    void attempt(RdmPeer& peer);
+    void attempt_over();
+    void forget(RdmPeer& peer) { waiting_.remove(peer); }
+
+  private:
+    // The list of those whose attempt waits.
+    using Key = std::pair<std::array<std::uint8_t, 16>, std::uint16_t>;
+    static Key key_of(const iwarp::SocketAddress& address) {
+        return {address.bytes(), address.port()};
+    }
+
+    void announce(std::unique_ptr<Incoming> request) override;
+    bool wants_more() override { return true; }
+    void inserted(fi_addr_t number, const iwarp::SocketAddress& address) override;
+    void removed(fi_addr_t number) override;
+    void ready(std::uint32_t events) override;
+
+    RdmPeer* new_peer(fi_addr_t number, int& error);
+    RdmPeer& at_address(const iwarp::SocketAddress& address);
+    void drain();
+    void next_attempts();
+    template <class Call> void for_each_counter(Call&& call) {
+        for (core::Counter* counter :
+             {counters_.send, counters_.write, counters_.read, counters_.receive,
+              counters_.remote_read, counters_.remote_write}) {
+            if (counter) {
+                call(static_cast<Counter&>(*counter));
+            }
+        }
+    }
+
+    Domain& domain_;
+    soft::Gate& gate_;
+    const Info info_;
+    Info peer_info_; // of the endpoint of each peer
+    ZoneHandle zone_;
+    EventQueue* eq_ = nullptr;
+    AddressVector* av_ = nullptr;
+    CompletionQueue* tx_cq_ = nullptr;
+    CompletionQueue* rx_cq_ = nullptr;
+    soft::Endpoint::Counters counters_;
+    std::uint64_t tx_flags_;
+    std::uint64_t rx_flags_;
+    std::uint64_t tx_reports_ = FI_COMPLETION;
+    std::uint64_t rx_reports_ = FI_COMPLETION;
+    const std::size_t inject_size_;
+    const bool directs_;
+    std::size_t min_multi_;
+    iwarp::SocketAddress name_;
+    std::unique_ptr<AnyListener> listener_;
+    bool watched_ = false; // listener_ is, by the domain
+    core::RdmSelf self_;
+    std::unique_ptr<rdm::Messages> messages_; // from enable() on
+    std::vector<std::unique_ptr<RdmPeer>> peers_;
+    std::vector<RdmPeer*> by_number_;
+    std::map<Key, RdmPeer*> by_address_;
+    base::List<RdmPeer, WaitsForTurn> waiting_;
+    std::uint32_t attempting_ = 0;
+    struct Turn final : soft::Timer {
+        explicit Turn(RdmEndpoint& of) : of_(of) {}
+        void expired() override { of_.next_attempts(); }
+        RdmEndpoint& of_;
+    };
+    Turn turn_{*this};
+};
+
+inline RdmEndpoint& rdm_of(fid_ep* f) { return static_cast<RdmEndpoint&>(*f); }
+
+// fi_endpoint(3).
+int open_rdm(fid_domain* domain, fi_info* info, fid_ep** ep, void* context);
+
+// Operation tables, in the files of the same name.
+extern fi_ops_msg rdm_msg_ops;
+extern fi_ops_tagged rdm_tagged_ops;
+extern fi_ops_rma rdm_rma_ops;
+extern fi_ops_atomic rdm_atomic_ops;
+extern fi_ops_tagged tagged_ops_not_enabled;
+
+} // namespace dat::ofi
+
+#endif

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// See rdm_peer.h. May include: ofi, libfabric.
+#include "ofi/rdm_peer.h"
+
+#include "base/attempt.h"
+#include "base/log.h"
+#include "ofi/errors.h"
+#include "ofi/rdm_ep.h"
+#include "soft/random.h"
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstring>
+#include <utility>
+
+namespace dat::ofi {
+
+using core::RdmAction;
+using core::RdmState;
+
+namespace {
+
+constexpr core::RdmPeer::Limits kLimits;
+constexpr std::chrono::seconds kConnectTimeout{10};
+
+using Bytes = std::array<std::byte, rdm::kHelloSize>;
+
+core::RdmReply reply_in(const rdm::Hello& hello) {
+    return {hello.from, hello.number, hello.refusal};
+}
+
+} // namespace
+
+RdmPeer::RdmPeer(RdmEndpoint& endpoint, rdm::Messages& messages,
+                 const iwarp::SocketAddress& address, std::uint32_t number)
+    : rdm::Peer(messages, static_cast<rdm::PeerOwner&>(*this), number), of_(endpoint),
+      address_(address) {}
+
+RdmPeer::~RdmPeer() = default;
+
+void RdmPeer::wanted(rdm::Peer&) { act(machine_.operation()); }
+
+ssize_t RdmPeer::ready_for_rma() {
+    if (flows() || (is_self() && machine_.state() == RdmState::connected)) {
+        return 0;
+    }
+    if (rma_failed_ && endpoint_) { // it completes as what that attempt has flushed
+        rma_failed_ = false;
+        return 0;
+    }
+    rma_waits_ = true;
+    act(machine_.operation());
+    return -FI_EAGAIN;
+}
+
+void RdmPeer::act(const Answer& answer, Incoming* request) {
+    if (answer.has(RdmAction::drop) && request && endpoint_) {
+        end_now(); // so that nothing is outstanding of what fails
+    }
+    if (answer.has(RdmAction::fail)) {
+        rma_failed_ = std::exchange(rma_waits_, false);
+        fail();
+    }
+    if (answer.has(RdmAction::stop)) {
+        of_.domain().soft().handshakes().disarm(*this);
+    }
+    if (answer.has(RdmAction::drop)) {
+        drop_soon();
+    }
+    if (request && (answer.has(RdmAction::refuse_crossed) || answer.has(RdmAction::refuse_stale) ||
+                    answer.has(RdmAction::refuse_other))) {
+        refuse(*request, answer);
+    }
+    if (answer.has(RdmAction::accept)) {
+        accept(*request, answer);
+    }
+    if (answer.has(RdmAction::connect)) {
+        current_ = 0;
+        of_.attempt(*this);
+    }
+    if (answer.has(RdmAction::leave) && endpoint_) {
+        end_now();
+    }
+    if (answer.has(RdmAction::retry) || answer.has(RdmAction::expect)) {
+        start_timer();
+    }
+    if (answer.has(RdmAction::go)) {
+        rma_waits_ = rma_failed_ = false;
+        DAT_INFO(ep_ctrl, "connected with the peer %s", address_.text().c_str());
+        if (is_self()) {
+            return; // whose messages need no connection
+        }
+        if (answer.stimulus == core::RdmStimulus::established) {
+            connected(endpoint_->soft(), window_, false);
+        } else {
+            go_on();
+        }
+    }
+}
+
+void RdmPeer::start_timer() {
+    const auto after = std::chrono::microseconds(
+        machine_.retry_us(kLimits, static_cast<std::uint32_t>(soft::random_bits())));
+    of_.domain().soft().handshakes().arm(*this, after);
+}
+
+void RdmPeer::expired() { act(machine_.due(has_queued() || rma_waits_, kLimits)); }
+
+// Nothing of the connection, or attempt, counts any more.
+void RdmPeer::drop_soon() {
+    current_ = 0;
+    parted();
+    attempt_over();
+    of_.domain().soft().defer(drop_);
+}
+
+void RdmPeer::drop() {
+    soft::Domain::forget(drop_);
+    if (endpoint_ && (current_ == 0 || std::exchange(gives_up_, false))) {
+        endpoint_->soft().disconnect(false);
+    }
+}
+
+// Not in the middle of its link's work.
+void RdmPeer::end_now() {
+    current_ = 0;
+    endpoint_->soft().disconnect(false);
+    parted();
+}
+
+void RdmPeer::attempt_over() {
+    if (std::exchange(attempting_, false)) {
+        of_.attempt_over();
+    }
+}
+
+bool RdmPeer::make_endpoint() {
+    if (!endpoint_ && no_throw([&] {
+            endpoint_ = of_.make_endpoint(static_cast<EndpointWatcher&>(*this));
+            return endpoint_ ? 0 : -FI_ENOMEM;
+        })) {
+        return false;
+    }
+    drop();
+    endpoint_->soft().set_sink(this);
+    return endpoint_->soft().core().state() == core::State::unconnected ||
+           endpoint_->soft().reset();
+}
+
+// Its turn among the attempts has come.
+void RdmPeer::begin_attempt() {
+    attempting_ = true;
+    current_ = 0;
+    int rc = -ENOMEM;
+    if (make_endpoint()) {
+        rdm::Hello hello = of_.hello();
+        const core::RdmHello says = machine_.begin(of_.self());
+        hello.from = says.from;
+        hello.to = says.to;
+        hello.number = says.number;
+        Bytes bytes;
+        put(bytes.data(), hello);
+        current_ = machine_.connection();
+        rc = endpoint_->connect_watched(address_, bytes, kConnectTimeout);
+    }
+    if (rc) {
+        DAT_INFO(ep_ctrl, "cannot connect to the peer %s: %s", address_.text().c_str(),
+                 std::strerror(-rc));
+        attempt_over();
+        current_ = 0;
+        act(machine_.failed(machine_.connection(), kLimits));
+    }
+}
+
+void RdmPeer::refuse(Incoming& request, const Answer& answer) {
+    const core::RdmReply reply = core::RdmPeer::reply(of_.self(), answer);
+    rdm::Hello hello = of_.hello();
+    hello.number = reply.given_up;
+    hello.refusal = reply.refusal;
+    Bytes bytes;
+    put(bytes.data(), hello);
+    request.reject(bytes);
+}
+
+void RdmPeer::requested(Incoming& request, const rdm::Hello& hello) {
+    const core::RdmHello says{hello.from, hello.to, hello.number};
+    const std::uint32_t window = std::exchange(window_, hello.window);
+    const Answer answer = machine_.request(of_.self(), says);
+    if (!answer.has(RdmAction::accept)) {
+        window_ = window;
+    }
+    act(answer, &request);
+}
+
+void RdmPeer::requested_by_self(Incoming& request) {
+    if (no_throw([&] {
+            far_end_ = far_end_ ? std::move(far_end_) : of_.make_endpoint(unheard_);
+            return far_end_ ? 0 : -FI_ENOMEM;
+        })) {
+        return;
+    }
+    soft::Endpoint& far = far_end_->soft();
+    far.disconnect(false);
+    far.set_sink(this);
+    if (far.core().state() == core::State::unconnected || far.reset()) {
+        Bytes bytes;
+        put(bytes.data(), of_.hello());
+        far_end_->accept_watched(request, bytes);
+    }
+}
+
+void RdmPeer::accept(Incoming& request, const Answer& answer) {
+    attempt_over();
+    of_.forget(*this);
+    current_ = 0;
+    parted();
+    int rc = -ENOMEM;
+    if (make_endpoint()) {
+        rdm::Hello hello = of_.hello();
+        hello.number = core::RdmPeer::reply(of_.self(), answer).given_up;
+        Bytes bytes;
+        put(bytes.data(), hello);
+        current_ = machine_.connection();
+        rc = endpoint_->accept_watched(request, bytes);
+    }
+    if (rc) {
+        DAT_INFO(ep_ctrl, "cannot accept the peer %s: %s", address_.text().c_str(),
+                 std::strerror(-rc));
+        current_ = 0;
+        act(machine_.ended(machine_.connection(), has_queued() || rma_waits_));
+    }
+}
+
+void RdmPeer::give_up(rdm::Peer&) {
+    DAT_WARN(ep_data, "out of memory for messages of the peer %s: its connection ends",
+             address_.text().c_str());
+    gives_up_ = true;
+    of_.domain().soft().defer(drop_);
+}
+
+void RdmPeer::confirmed(rdm::Peer&) { act(machine_.confirmed(current_)); }
+
+void RdmPeer::note_answer(const core::ConnectionEvent& event) {
+    rdm::Hello hello;
+    const core::RdmPeer::Connection of = current_;
+    if (!get(event.private_data.data(), event.private_data.size(), hello)) {
+        const Answer answer = machine_.failed(of, kLimits);
+        if (event.event == core::Event::established) {
+            DAT_WARN(ep_ctrl, "%s is no reliable datagram endpoint of `dat`",
+                     address_.text().c_str());
+            drop_soon();
+        }
+        return act(answer);
+    }
+    window_ = hello.window;
+    const Answer answer = machine_.answered(of, reply_in(hello), kLimits);
+    if (event.event == core::Event::established && !answer.has(RdmAction::go) &&
+        !answer.has(RdmAction::drop)) {
+        drop_soon();
+    }
+    act(answer);
+}
+
+void RdmPeer::raised(const core::ConnectionEvent& event) {
+    if (current_ == 0) {
+        return; // of what does not count any more
+    }
+    if (event.event == core::Event::established) {
+        attempt_over();
+        if (machine_.state() == RdmState::connecting) {
+            return note_answer(event);
+        }
+        return connected(endpoint_->soft(), window_, true);
+    }
+    attempt_over();
+    if (machine_.state() == RdmState::connecting) {
+        note_answer(event);
+        current_ = machine_.state() == RdmState::connecting ? current_ : 0;
+        return;
+    }
+    const core::RdmPeer::Connection of = std::exchange(current_, 0);
+    const bool queued = has_queued() || rma_waits_;
+    DAT_INFO(ep_ctrl, "the connection with the peer %s has ended", address_.text().c_str());
+    const Answer answer = machine_.ended(of, queued);
+    if (!answer.has(RdmAction::fail)) {
+        parted();
+        return act(answer);
+    }
+    act(answer);
+    parted();
+}
+
+void RdmPeer::remove() {
+    of_.domain().soft().handshakes().disarm(*this);
+    of_.forget(*this);
+    attempt_over();
+    if (endpoint_) {
+        end_now();
+    }
+    fail();
+    soft::Domain::forget(drop_);
+}
+
+} // namespace dat::ofi

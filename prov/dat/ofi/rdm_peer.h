@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// A peer of a reliable datagram endpoint: what makes, keeps and ends the one connection to it, by
+// the table of core/rdm_peer.def. Under the domain's gate, but for the destructor.
+// May include: ofi, libfabric.
+#ifndef DAT_OFI_RDM_PEER_H
+#define DAT_OFI_RDM_PEER_H
+
+#include "base/list.h"
+#include "core/rdm_peer.h"
+#include "ofi/ep.h"
+#include "ofi/incoming.h"
+#include "rdm/messages.h"
+#include "soft/reactor.h"
+
+#include <cstdint>
+#include <memory>
+
+namespace dat::ofi {
+
+class RdmEndpoint;
+
+// The list of peers whose attempt waits for others.
+struct WaitsForTurn;
+
+class RdmPeer final : public rdm::Peer,
+                      private rdm::PeerOwner,
+                      private EndpointWatcher,
+                      private soft::Timer,
+                      public base::Hook<WaitsForTurn> {
+  public:
+    // Throws std::bad_alloc.
+    RdmPeer(RdmEndpoint& endpoint, rdm::Messages& messages, const iwarp::SocketAddress& address,
+            std::uint32_t number);
+    ~RdmPeer(); // not under the gate; after remove()
+
+    const iwarp::SocketAddress& address() const { return address_; }
+    // A request that says to be from this address.
+    void requested(Incoming& request, const rdm::Hello& hello);
+    // The same of this endpoint itself: RDMA of its own memory goes by a connection as well.
+    void requested_by_self(Incoming& request);
+    // An operation that is none of rdm::Messages: 0, and it goes to endpoint(); -FI_EAGAIN: a
+    // connection is being made.
+    ssize_t ready_for_rma();
+    bool has_endpoint() const { return endpoint_ != nullptr; }
+    Endpoint& endpoint() { return *endpoint_; }
+    // A receive that names this peer has found no message: it is never to have one.
+    bool is_dead() { return machine_.named_receive().verdict == core::RdmVerdict::error; }
+    // The endpoint is being closed, and nothing is waited for any more.
+    void remove();
+    // Its turn has come.
+    void begin_attempt();
+
+  private:
+    using Answer = core::RdmPeer::Answer;
+
+    // rdm::PeerOwner
+    void wanted(rdm::Peer& peer) override;
+    void give_up(rdm::Peer& peer) override;
+    void confirmed(rdm::Peer& peer) override;
+    // EndpointWatcher
+    void raised(const core::ConnectionEvent& event) override;
+    void expired() override;
+
+    void act(const Answer& answer, Incoming* request = nullptr);
+    void attempt_over();
+    void drop();
+    void drop_soon();
+    void end_now();
+    void refuse(Incoming& request, const Answer& answer);
+    void accept(Incoming& request, const Answer& answer);
+    bool make_endpoint();
+    void note_answer(const core::ConnectionEvent& event);
+    void start_timer();
+
+    // What has to be done outside of a link's work.
+    struct Drop final : soft::Deferred {
+        explicit Drop(RdmPeer& peer) : peer_(peer) {}
+        void run() override { peer_.drop(); }
+        RdmPeer& peer_;
+    };
+
+    // The other end of a connection with this endpoint itself: the first tells it all.
+    struct Unheard final : EndpointWatcher {
+        void raised(const core::ConnectionEvent&) override {}
+    };
+
+    RdmEndpoint& of_;
+    const iwarp::SocketAddress address_;
+    core::RdmPeer machine_;
+    std::unique_ptr<Endpoint> endpoint_; // made when first needed
+    std::unique_ptr<Endpoint> far_end_;  // of a connection with this endpoint itself
+    Unheard unheard_;
+    core::RdmPeer::Connection current_ = 0; // that the events of endpoint_ belong to; 0: none
+    bool attempting_ = false;               // counted by the endpoint
+    bool gives_up_ = false;                 // drop() is to end a connection that counts
+    bool rma_waits_ = false;                // an operation was told to come again
+    bool rma_failed_ = false;               // and the attempt that it waited for has failed
+    std::uint32_t window_ = 0;
+    Drop drop_{*this};
+};
+
+} // namespace dat::ofi
+
+#endif

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// The messages of a reliable datagram endpoint: one endpoint of the software domain for each
+// peer carries them, and this is what stands between those and the program. Who makes the
+// connections is the owner. Everything is called under the domain's gate.
+// May include: soft, soft's links, core, base.
+//
+// A small message goes out at once, behind its Head, and into the receive that it matches
+// straight from where it came in. Without a receive it is held in memory, as much of each peer
+// as that was told (its window). A large one is announced, and so is a small one that the window
+// has no room for: the Head is held, 128 bytes, and the payload stays with its sender until a
+// receive takes it, which reads it by RDMA. So a receive for the last of many messages finds it,
+// whatever is still waiting, and a receiver needs no memory for payload that it cannot place.
+#ifndef DAT_RDM_MESSAGES_H
+#define DAT_RDM_MESSAGES_H
+
+#include "base/list.h"
+#include "base/slabs.h"
+#include "core/completion.h"
+#include "core/matching.h"
+#include "rdm/pool.h"
+#include "rdm/wire.h"
+#include "soft/domain.h"
+#include "soft/endpoint.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <vector>
+
+namespace dat::rdm {
+
+class Messages;
+class Peer;
+
+inline constexpr std::size_t kInjectSize = 96; // bytes that a post may copy
+inline constexpr std::size_t kMaxIov = soft::kMaxIov;
+static_assert(kInjectSize + kMaxHead <= soft::kInjectSize);
+static_assert(kMaxAnnouncement <= soft::kInjectSize);
+
+// A message as the program described it.
+struct Outgoing {
+    const soft::Iov* iov;
+    std::size_t count;
+    std::uint64_t length; // of all segments
+    std::uint64_t tag = 0;
+    std::uint64_t data = 0;
+    void* context = nullptr;
+    std::uint64_t completion_flags = 0;
+    soft::Level level = soft::Level::taken;
+    bool tagged = false;
+    bool has_data = false;
+    bool injected = false;  // the payload is copied; at most kInjectSize
+    bool reported = true;   // a success is
+    bool silent = false;    // nothing is
+    bool delivered = false; // a success is one only when the message is in its receive
+    bool fence = false;
+    bool more = false; // another follows at once
+};
+
+// A receive.
+struct Receive : core::PostedReceive {
+    void* context;
+    std::uint64_t completion_flags;
+    std::uint64_t capacity; // of all segments
+    std::uint64_t used;     // of one that stays
+    std::uint32_t fetching; // messages that are being read into it
+    std::uint8_t count;
+    bool tagged;
+    bool reported; // a success is
+    bool over;     // one that stays takes no more
+    std::array<soft::Iov, kMaxIov> iov;
+};
+
+// A message that is held. Behind it: data and id, if it has them, and then its payload, or the
+// places of it.
+struct Unexpected : core::UnexpectedMessage {
+    std::uint32_t size; // bytes of what is behind
+    std::uint16_t turn; // of Peer, when it came
+    Kind kind;
+    std::uint8_t flags; // of HeadFlags
+    std::byte* behind() { return reinterpret_cast<std::byte*>(this + 1); }
+};
+
+struct OfPeer; // the lists of a peer
+
+// A message of this side that has not gone, or that its receiver has to say `done` of.
+struct Send : base::Hook<OfPeer> {
+    Peer* peer;
+    std::uint64_t id; // changes whenever this is used again
+    bool waits;       // for `done`
+    std::uint8_t key_count;
+    std::array<std::uint32_t, kMaxIov> keys;
+    Outgoing what; // `iov` is that below
+    std::array<soft::Iov, kMaxIov> iov;
+    std::array<std::byte, kInjectSize> copy;
+};
+
+// A message that was announced, and goes into a receive; or one whose sender is to be told that
+// it has.
+struct Fetch : base::Hook<OfPeer> {
+    Peer* peer;
+    Receive* receive; // nullptr: there is no more to be done for it here
+    std::uint64_t id;
+    std::uint64_t tag;
+    std::uint64_t data;
+    std::uint64_t length; // of the message
+    std::uint64_t wanted; // bytes of it that fit
+    std::uint64_t asked;  // of these
+    std::uint32_t reading;
+    std::uint8_t flags;
+    std::uint8_t segments;
+    std::uint8_t segment; // the next
+    core::DtoStatus status;
+    std::array<Place, kMaxPlaces> places;
+    std::array<soft::Iov, kMaxIov> to;
+    std::uint8_t count;
+};
+
+// Who makes a peer's connection.
+class PeerOwner {
+  public:
+    // It is wanted, and there is none.
+    virtual void wanted(Peer& peer) = 0;
+    // There is no memory for what this side owes to it: the connection has to end. In the middle
+    // of a link's work.
+    virtual void give_up(Peer& peer) = 0;
+    // The first message of a connection that was accepted has come.
+    virtual void confirmed(Peer& peer) = 0;
+
+  protected:
+    ~PeerOwner() = default;
+};
+
+// One peer, whether it is connected or not.
+class Peer : public soft::MessageSink, private soft::Deferred {
+  public:
+    // `number`: of the peer, for core::Matching. Throws std::bad_alloc.
+    Peer(Messages& messages, PeerOwner& owner, std::uint32_t number);
+    virtual ~Peer(); // after fail() and parted()
+    Peer(const Peer&) = delete;
+    Peer& operator=(const Peer&) = delete;
+
+    std::uint32_t number() const { return number_; }
+    // What completions say of whom a message came from; opaque here.
+    void set_source(std::uint32_t source) { source_ = source; }
+    std::uint32_t source() const { return source_; }
+    // It is this endpoint itself.
+    void make_self() { self_ = true; }
+    bool is_self() const { return self_; }
+
+    // The endpoint has a link. `window`: what the peer takes. What waits goes out from now on, of
+    // an endpoint that has accepted (`accepted`) from go_on() on.
+    void connected(soft::Endpoint& endpoint, std::uint32_t window, bool accepted);
+    void go_on();
+    // The connection may be used for what is posted now.
+    bool flows() const { return flowing_; }
+    // The connection is over, or never was one that counted. Nothing of it is outstanding.
+    void parted();
+    // What is queued or outstanding is over, and each receive that names this peer.
+    void fail();
+    // The peer has said that it closes its endpoint.
+    bool said_goodbye() const { return said_goodbye_; }
+    // Says the same to it, behind all else. False: there is no room now.
+    bool say_goodbye();
+    // Nothing of this side waits to go out, or for the peer to take it.
+    bool idle() const { return queued_.empty() && waiting_.empty() && to_say_.empty(); }
+    bool has_queued() const { return !queued_.empty(); }
+    // Something of that was accepted and its success is not reported.
+    bool owes();
+
+    core::PostVerdict send(const Outgoing& out);
+
+    // soft::MessageSink
+    bool arrived(const std::byte* message, std::size_t size) override;
+    std::size_t longest() const override;
+    void finished(void* context, core::DtoStatus status) override;
+    void has_room() override;
+
+  private:
+    friend class Messages;
+    static constexpr std::uint32_t kReserve = 16; // places of the queue that the program gets not
+    static constexpr std::uint32_t kReads = 16;   // outstanding at once
+
+    void run() override;
+    void run_soon();
+    bool fits(const Outgoing& out) const {
+        return out.length <= eager_ && out.count < kMaxIov && !out.delivered &&
+               sent_ - told_ + cost_of(out.length) <= window_;
+    }
+    bool room(std::uint32_t reserve) const;
+    core::PostVerdict send_now(const Outgoing& out, std::uint64_t id);
+    template <class L> core::PostVerdict post(const Outgoing& out, std::uint64_t id);
+    core::PostVerdict send_otherwise(const Outgoing& out);
+    core::PostVerdict send_to_self(const Outgoing& out);
+    bool announce(Send& send);
+    void send_queued();
+    bool post_own(const std::byte* bytes, std::size_t size, bool fence = false);
+    bool say(Kind kind, std::uint64_t tag);
+    void ask();
+    void say_done();
+    Head head_of(Kind kind, std::uint8_t flags, std::uint64_t tag, std::uint8_t segments = 0);
+    void note_taken(std::uint32_t taken);
+    void took(std::uint32_t cost);
+    void let_go(Unexpected& message);
+    void owe_done(std::uint64_t id);
+    bool take_message(const Head& head, const std::byte* at, std::size_t size);
+    bool take_announced(const Head& head, const std::byte* at, std::size_t size);
+    bool take_done(std::uint64_t id);
+
+    Messages& messages_;
+    PeerOwner& owner_;
+    const std::uint32_t number_;
+    std::uint32_t source_ = 0;
+    soft::Endpoint* endpoint_ = nullptr; // nullptr: not connected
+    soft::LinkKind kind_{};
+    bool flowing_ = false; // connected, and nothing queued
+    bool self_ = false;
+    bool said_goodbye_ = false;
+    bool tells_ = false;       // Endpoint::tell_of_room() is on
+    bool confirmed_ = false;   // both sides have this connection
+    bool greets_ = false;      // the first message has to be said
+    std::size_t eager_ = 0;    // bytes of a message that is not announced
+    std::uint32_t window_ = 0; // these three of what goes to the peer
+    std::uint32_t sent_ = 0;
+    std::uint32_t told_ = 0;
+    std::uint32_t taken_ = 0;      // of what came from it
+    std::uint32_t said_taken_ = 0; // as it knows
+    std::uint32_t held_ = 0;       // what of that is held
+    std::uint32_t announced_ = 0;  // messages of it that are announced, and held
+    std::uint16_t turn_ = 0;       // connections so far
+    std::uint32_t reads_ = 0;      // outstanding
+    std::uint32_t queued_count_ = 0;
+    base::List<Send, OfPeer> queued_;  // not gone yet
+    base::List<Send, OfPeer> waiting_; // for `done`
+    base::List<Fetch, OfPeer> to_read_;
+    base::List<Fetch, OfPeer> reading_;
+    base::List<Fetch, OfPeer> to_say_;
+};
+
+// Those of one endpoint.
+class Messages {
+  public:
+    // The completion flags that stand for things; opaque here.
+    struct Flags {
+        std::uint64_t message = 0;
+        std::uint64_t tagged = 0;
+        std::uint64_t with_data = 0;
+        std::uint64_t released = 0; // of a receive that stays: it takes no more
+    };
+    struct Counters {
+        core::Counter* send = nullptr;
+        core::Counter* receive = nullptr;
+    };
+    // `zone`: of the memory that is announced. Throws std::bad_alloc.
+    Messages(soft::Domain& domain, const void* zone, const Flags& flags, std::uint32_t max_receives,
+             std::uint32_t max_sends);
+    ~Messages(); // no peer is left; what is posted was flushed
+    Messages(const Messages&) = delete;
+    Messages& operator=(const Messages&) = delete;
+
+    soft::Domain& domain() { return domain_; }
+    // What a peer may send before it hears that some was taken.
+    std::uint32_t window() const { return window_; }
+    void set_queues(core::CompletionQueue* sends, core::CompletionQueue* receives) {
+        send_cq_ = sends;
+        receive_cq_ = receives;
+    }
+    void set_counters(const Counters& counters) { counters_ = counters; }
+    void set_min_multi(std::uint64_t bytes) { min_multi_ = bytes; }
+
+    struct Incoming {
+        const soft::Iov* iov;
+        std::size_t count;
+        std::uint64_t length;
+        std::uint64_t tag = 0;
+        std::uint64_t ignore = 0;
+        std::uint32_t source = core::kAnySource;
+        void* context = nullptr;
+        bool tagged = false;
+        bool reported = true;
+        bool stays = false; // one segment, for many messages
+    };
+    core::PostVerdict receive(const Incoming& in);
+    // FI_PEEK: the message that such a receive would take, as a completion; or that there is none.
+    // `claimed`: it is taken out, for receive_claimed() or discard(); nullptr where there was none.
+    void peek(const Incoming& in, bool discards, Unexpected** claimed);
+    core::PostVerdict receive_claimed(Unexpected& message, const Incoming& in);
+    void discard_claimed(Unexpected& message, const Incoming& in);
+    // Whether it was claimed, and neither received nor discarded; the pointer is compared.
+    bool is_claimed(const Unexpected* message);
+    // The oldest receive with that context; its completion is flushed. False: there is none.
+    bool cancel(const void* context);
+    // All that is posted is over.
+    void flush();
+
+  private:
+    friend class Peer;
+
+    core::Matching& matching(bool tagged) { return tagged ? tagged_ : untagged_; }
+    Unexpected* new_unexpected(std::size_t behind);
+    void free(Unexpected& message);
+    Send* new_send(Peer& peer, const Outgoing& out);
+    void free(Send& send);
+    Send* send_of(std::uint64_t id);
+
+    void fill(Receive& receive, const Incoming& in);
+    core::PostVerdict post(Receive& receive);
+    void give(Unexpected& message, Receive& receive);
+    void into(Receive& receive, const Peer& peer, std::uint64_t tag, std::uint8_t flags,
+              std::uint64_t data, std::span<const soft::Iov> payload, std::uint64_t length);
+    // The same where the receive has one segment, takes one message, and has room for it.
+    void into_plain(Receive& receive, const Peer& peer, std::uint64_t tag, const std::byte* payload,
+                    std::size_t length) {
+        std::byte* const at = receive.iov[0].base;
+        if (length > 0) [[likely]] {
+            std::memcpy(at, payload, length);
+        }
+        receives_.give_back(receive); // its members stay as they are
+        if (counters_.receive) [[unlikely]] {
+            counters_.receive->add(core::DtoStatus::success);
+        }
+        if (receive.reported && receive_cq_) [[likely]] {
+            receive_cq_->push({receive.context, receive.completion_flags, length, at, 0, tag,
+                               core::DtoStatus::success, peer.source()});
+        }
+    }
+    void fetch_into(Receive& receive, Peer& peer, std::uint64_t tag, std::uint8_t flags,
+                    std::uint64_t data, std::uint64_t id, std::span<const Place> places);
+    void fetched(Fetch& fetch);
+    std::byte* take_room(Receive& receive, std::uint64_t length, std::uint64_t& fits);
+    void report(Receive& receive, const Peer& peer, std::uint64_t tag, std::uint8_t flags,
+                std::uint64_t data, std::byte* at, std::uint64_t length, std::uint64_t placed,
+                core::DtoStatus status = core::DtoStatus::success);
+    void fail(Receive& receive, core::DtoStatus status);
+    void finish(Send& send, core::DtoStatus status);
+    void report_send(const Outgoing& out, core::DtoStatus status);
+    void drop(Unexpected& message);
+
+    soft::Domain& domain_;
+    const void* const zone_;
+    const Flags flags_;
+    const std::uint32_t window_;
+    const std::uint32_t max_receives_;
+    const std::uint32_t max_sends_;
+    core::CompletionQueue* send_cq_ = nullptr; // nullptr: not wanted
+    core::CompletionQueue* receive_cq_ = nullptr;
+    Counters counters_;
+    std::uint64_t min_multi_ = 0;
+    core::Matching tagged_;
+    core::Matching untagged_;
+    base::List<core::UnexpectedMessage, core::InOrder> claimed_;
+    std::vector<Peer*> peers_; // by number
+    Pool<Receive> receives_;
+    Pool<Send> sends_;
+    Pool<Fetch> fetches_;
+    static constexpr std::size_t kSmall = 128; // bytes of an Unexpected and what is behind it
+    base::Slabs<kSmall> small_;
+};
+
+// --- inline: the path of a small message ---
+
+inline Head Peer::head_of(Kind kind, std::uint8_t flags, std::uint64_t tag, std::uint8_t segments) {
+    said_taken_ = taken_;
+    return {kind, flags, segments, 0, taken_, tag};
+}
+
+inline core::PostVerdict Peer::send(const Outgoing& out) {
+    if (flowing_ && fits(out)) [[likely]] {
+        return send_now(out, 0);
+    }
+    return send_otherwise(out);
+}
+
+} // namespace dat::rdm
+
+#endif

@@ -1,0 +1,713 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// See messages.h: what goes to a peer, and what comes from it. May include: rdm, soft, core, base.
+#include "rdm/messages.h"
+
+#include "base/assert.h"
+#include "base/attempt.h"
+#include "soft/inbox.h"
+#include "soft/iwarp/link.h"
+#include "soft/post.h"
+#include "soft/shm/link.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <sys/uio.h>
+
+namespace dat::rdm {
+
+using core::DtoStatus;
+using core::PostVerdict;
+
+namespace {
+
+// One record of shared memory holds it, with its head. Beyond that two copies through memory take
+// longer than one of the receiver's.
+constexpr std::size_t kEagerShm = shm::kPiece - kMaxHead;
+constexpr std::size_t kEagerIwarp = std::size_t{16} * 1024;
+// Messages of one peer that are announced, and held, at most.
+constexpr std::uint32_t kMaxAnnounced = 1U << 20;
+
+} // namespace
+
+Peer::Peer(Messages& messages, PeerOwner& owner, std::uint32_t number)
+    : messages_(messages), owner_(owner), number_(number) {
+    if (messages_.peers_.size() <= number) {
+        messages_.peers_.resize(number + 1);
+    }
+    messages_.peers_[number] = this;
+}
+
+Peer::~Peer() {
+    DAT_ASSERT(queued_.empty() && waiting_.empty() && to_read_.empty() && reading_.empty());
+    messages_.peers_[number_] = nullptr;
+}
+
+void Peer::run_soon() { messages_.domain_.defer(*this); }
+
+// --- the connection ---
+
+void Peer::connected(soft::Endpoint& endpoint, std::uint32_t window, bool accepted) {
+    endpoint_ = &endpoint;
+    kind_ = endpoint.trace() ? soft::LinkKind::in_process : endpoint.link()->kind();
+    eager_ = kind_ == soft::LinkKind::shm ? kEagerShm : kEagerIwarp;
+    window_ = window;
+    sent_ = told_ = taken_ = said_taken_ = held_ = reads_ = 0;
+    said_goodbye_ = tells_ = false;
+    confirmed_ = greets_ = !accepted;
+    flowing_ = confirmed_ && queued_.empty();
+    run_soon();
+}
+
+void Peer::go_on() {
+    confirmed_ = true;
+    flowing_ = queued_.empty();
+    run_soon();
+}
+
+void Peer::parted() {
+    if (endpoint_ && tells_) {
+        endpoint_->tell_of_room(false);
+    }
+    if (endpoint_) {
+        ++turn_;
+    }
+    endpoint_ = nullptr;
+    flowing_ = tells_ = confirmed_ = false;
+}
+
+void Peer::fail() {
+    const bool died = !said_goodbye_;
+    flowing_ = false;
+    while (!waiting_.empty()) {
+        messages_.finish(waiting_.front(), DtoStatus::flushed);
+    }
+    while (!queued_.empty()) {
+        --queued_count_;
+        messages_.finish(queued_.front(), DtoStatus::flushed);
+    }
+    for (base::List<Fetch, OfPeer>* const list : {&to_read_, &reading_}) {
+        while (!list->empty()) {
+            Fetch& fetch = list->front();
+            fetch.status = DtoStatus::flushed;
+            messages_.fetched(fetch);
+        }
+    }
+    while (!to_say_.empty()) {
+        messages_.fetches_.give_back(to_say_.pop());
+    }
+    const auto is_announced = [this](const core::UnexpectedMessage& each) {
+        const Kind kind = static_cast<const Unexpected&>(each).kind;
+        return each.source() == number_ &&
+               (kind == Kind::announced || kind == Kind::announced_tagged);
+    };
+    for (core::Matching* const matching : {&messages_.tagged_, &messages_.untagged_}) {
+        if (announced_ > 0) {
+            matching->take_each(is_announced, [&](core::UnexpectedMessage& each) {
+                messages_.free(static_cast<Unexpected&>(each));
+            });
+        }
+        if (died && matching->posted() > 0) {
+            matching->source_died(number_, [&](core::PostedReceive& each) {
+                messages_.fail(static_cast<Receive&>(each), DtoStatus::flushed);
+            });
+        }
+    }
+    messages_.claimed_.each([&](core::UnexpectedMessage& each) {
+        if (is_announced(each)) {
+            static_cast<Unexpected&>(each).kind = Kind::goodbye;
+        }
+    });
+    announced_ = 0;
+    said_goodbye_ = false;
+}
+
+bool Peer::owes() {
+    bool any = false;
+    const auto look = [&](const Send& send) {
+        any = any || send.what.silent || !send.what.reported;
+    };
+    queued_.each(look);
+    waiting_.each(look);
+    return any;
+}
+
+// --- out ---
+
+bool Peer::room(std::uint32_t reserve) const {
+    const core::DtoStream& stream = endpoint_->core().requests();
+    return stream.outstanding() + reserve < stream.limit();
+}
+
+// The head, with what a kind has beside it.
+namespace {
+std::byte* put_head(std::byte* to, const Head& head, const Outgoing& out, std::uint64_t id) {
+    to = put(to, head);
+    if (out.has_data) {
+        to = put(to, out.data);
+    }
+    return id != 0 ? put(to, id) : to;
+}
+} // namespace
+
+// `id`: not 0: the receiver says when it is where it belongs, and the program is told then.
+template <class L>
+[[gnu::always_inline]] inline PostVerdict Peer::post(const Outgoing& out, std::uint64_t id) {
+    if (!room(kReserve)) [[unlikely]] {
+        return PostVerdict::full;
+    }
+    soft::Endpoint& endpoint = *endpoint_;
+    const PostVerdict verdict = soft::post_request<L>(
+        endpoint,
+        out.more, [&](soft::Request & request, std::uint64_t seq) __attribute__((always_inline)) {
+            std::byte* const area = endpoint.inline_area(seq);
+            const auto flags = static_cast<std::uint8_t>((out.has_data ? kHasData : 0) |
+                                                         (id != 0 ? kWantsDone : 0));
+            std::byte* at = put_head(
+                area, head_of(out.tagged ? Kind::tagged : Kind::message, flags, out.tag), out, id);
+            const auto head = static_cast<std::size_t>(at - area);
+            request.context = id != 0 ? nullptr : out.context;
+            request.completion_flags = out.completion_flags;
+            request.length = head + out.length;
+            request.remote_address = 0;
+            request.remote_key = 0;
+            request.ordinal = 0;
+            request.data = 0;
+            request.op = soft::OpCode::send;
+            request.solicited = false;
+            request.fence = out.fence;
+            request.role = id != 0      ? soft::Role::own
+                           : out.silent ? soft::Role::silent
+                                        : soft::Role::alone;
+            request.has_data = false;
+            request.signaled = id == 0 && out.reported;
+            request.level = out.level;
+            request.inlined = request.length <= soft::kInjectSize;
+            if (request.inlined) [[likely]] {
+                for (std::size_t i = 0; i < out.count; ++i) {
+                    if (out.iov[i].length > 0) {
+                        std::memcpy(at, out.iov[i].base, out.iov[i].length);
+                        at += out.iov[i].length;
+                    }
+                }
+                request.iov = {area, request.length};
+                request.iov_count = 1;
+                return;
+            }
+            soft::Iov* const to =
+                soft::set_segments(request, out.count + 1, endpoint.request_aside(seq));
+            to[0] = {area, head};
+            for (std::size_t i = 0; i < out.count; ++i) {
+                to[i + 1] = out.iov[i];
+            }
+        });
+    if (verdict == PostVerdict::posted) [[likely]] {
+        sent_ += cost_of(out.length);
+    }
+    return verdict;
+}
+
+PostVerdict Peer::send_now(const Outgoing& out, std::uint64_t id) {
+    switch (kind_) {
+    case soft::LinkKind::shm:
+        return post<shm::Link>(out, id);
+    case soft::LinkKind::iwarp:
+        return post<iwarp::Link>(out, id);
+    default:
+        return post<soft::Link>(out, id);
+    }
+}
+
+PostVerdict Peer::send_otherwise(const Outgoing& out) {
+    if (self_) {
+        return send_to_self(out);
+    }
+    if (flowing_ && !room(kReserve)) {
+        return PostVerdict::full;
+    }
+    Send* const send = messages_.new_send(*this, out);
+    if (!send) {
+        return PostVerdict::full;
+    }
+    queued_.push(*send);
+    ++queued_count_;
+    if (confirmed_) {
+        send_queued();
+    } else {
+        owner_.wanted(*this);
+    }
+    messages_.domain_.run_deferred();
+    return PostVerdict::posted;
+}
+
+// Those that may go now.
+void Peer::send_queued() {
+    while (!queued_.empty() && confirmed_) {
+        Send& send = queued_.front();
+        const Outgoing& out = send.what;
+        const bool here = out.length <= eager_ && out.count < kMaxIov &&
+                          sent_ - told_ + cost_of(out.length) <= window_;
+        const std::uint64_t id = out.delivered ? send.id : 0;
+        if (here) {
+            const PostVerdict verdict = send_now(out, id);
+            if (verdict == PostVerdict::full || verdict == PostVerdict::refused) {
+                break;
+            }
+        } else if (!announce(send)) {
+            break;
+        }
+        if (queued_.empty() || &queued_.front() != &send) {
+            return; // the connection has ended in between
+        }
+        queued_.pop();
+        --queued_count_;
+        if (here && id == 0) {
+            messages_.free(send);
+        } else {
+            send.waits = true;
+            waiting_.push(send);
+        }
+    }
+    flowing_ = confirmed_ && queued_.empty();
+    if (!flowing_) {
+        run_soon(); // so that it hears of room
+    }
+}
+
+// False: there is no room, or no memory, now.
+bool Peer::announce(Send& send) {
+    if (!room(kReserve)) {
+        return false;
+    }
+    const Outgoing& out = send.what;
+    std::array<std::byte, kMaxAnnouncement> bytes;
+    std::array<Place, kMaxPlaces> places;
+    std::size_t count = 0;
+    std::uint64_t announced = 0;
+    for (std::size_t i = 0; i < out.count; ++i) {
+        if (out.iov[i].length == 0) {
+            continue;
+        }
+        soft::Region region;
+        region.base = out.iov[i].base;
+        region.length = out.iov[i].length;
+        region.zone = messages_.zone_;
+        region.access = soft::kRemoteRead;
+        std::uint32_t key = 0;
+        if (!base::attempt([&] { key = messages_.domain_.regions().add(region); })) {
+            break;
+        }
+        send.keys[send.key_count++] = key;
+        places[count++] = {key, static_cast<std::uint32_t>(region.length)};
+        announced += region.length;
+    }
+    const auto flags = static_cast<std::uint8_t>(out.has_data ? kHasData : 0);
+    const Head head{out.tagged ? Kind::announced_tagged : Kind::announced,
+                    flags,
+                    static_cast<std::uint8_t>(count),
+                    0,
+                    taken_,
+                    out.tag};
+    std::byte* at = put_head(bytes.data(), head, out, send.id);
+    for (std::size_t i = 0; i < count; ++i) {
+        at = put(put(at, places[i].key), places[i].length);
+    }
+    const auto size = static_cast<std::size_t>(at - bytes.data());
+    if (announced != out.length || !post_own(bytes.data(), size, out.fence)) {
+        for (; send.key_count > 0; --send.key_count) {
+            messages_.domain_.regions().remove(send.keys[send.key_count - 1u]);
+        }
+        return false;
+    }
+    said_taken_ = head.taken;
+    return true;
+}
+
+// A message of the endpoint's own. False: there is no room now.
+bool Peer::post_own(const std::byte* bytes, std::size_t size, bool fence) {
+    soft::Endpoint& endpoint = *endpoint_;
+    const PostVerdict verdict = soft::post_request<soft::Link>(
+        endpoint, false, [&](soft::Request& request, std::uint64_t seq) {
+            std::byte* const area = endpoint.inline_area(seq);
+            std::memcpy(area, bytes, size);
+            request = {};
+            request.length = size;
+            request.op = soft::OpCode::send;
+            request.role = soft::Role::own;
+            request.fence = fence;
+            request.inlined = true;
+            request.iov_count = 1;
+            request.iov = {area, size};
+        });
+    return verdict == PostVerdict::posted || verdict == PostVerdict::flushed;
+}
+
+bool Peer::say(Kind kind, std::uint64_t tag) {
+    std::array<std::byte, sizeof(Head)> bytes;
+    const Head head{kind, 0, 0, 0, taken_, tag};
+    put(bytes.data(), head);
+    if (!post_own(bytes.data(), bytes.size())) {
+        return false;
+    }
+    said_taken_ = head.taken;
+    return true;
+}
+
+bool Peer::say_goodbye() { return !endpoint_ || say(Kind::goodbye, 0); }
+
+// Asks for what is announced, and matched.
+void Peer::ask() {
+    while (!to_read_.empty() && reads_ < kReads && endpoint_) {
+        Fetch& fetch = to_read_.front();
+        const Place& place = fetch.places[fetch.segment];
+        const std::uint64_t length =
+            std::min<std::uint64_t>(place.length, fetch.wanted - fetch.asked);
+        std::array<iovec, soft::kMaxIov> to;
+        const std::size_t count =
+            soft::gather({fetch.to.data(), fetch.count}, fetch.asked, length, to);
+        soft::Endpoint& endpoint = *endpoint_;
+        ++reads_;
+        ++fetch.reading;
+        fetch.asked += length;
+        ++fetch.segment;
+        const bool last = fetch.asked == fetch.wanted;
+        if (last) {
+            to_read_.remove(fetch);
+            reading_.push(fetch);
+        }
+        const PostVerdict verdict = soft::post_request<soft::Link>(
+            endpoint, false, [&](soft::Request& request, std::uint64_t seq) {
+                request = {};
+                request.context = &fetch;
+                request.length = length;
+                request.remote_key = place.key;
+                request.op = soft::OpCode::read;
+                request.role = soft::Role::own;
+                soft::Iov* const at =
+                    soft::set_segments(request, count, endpoint.request_aside(seq));
+                for (std::size_t i = 0; i < count; ++i) {
+                    at[i] = {static_cast<std::byte*>(to[i].iov_base), to[i].iov_len};
+                }
+            });
+        if (verdict == PostVerdict::full || verdict == PostVerdict::refused) {
+            --reads_;
+            --fetch.reading;
+            fetch.asked -= length;
+            --fetch.segment;
+            if (last) {
+                reading_.remove(fetch);
+                base::List<Fetch, OfPeer> rest;
+                rest.take(to_read_);
+                to_read_.push(fetch);
+                to_read_.take(rest);
+            }
+            return;
+        }
+    }
+}
+
+void Peer::say_done() {
+    while (!to_say_.empty() && endpoint_) {
+        Fetch& fetch = to_say_.front();
+        if (!say(Kind::done, fetch.id)) {
+            return;
+        }
+        to_say_.remove(fetch);
+        messages_.fetches_.give_back(fetch);
+    }
+}
+
+void Peer::finished(void* context, DtoStatus status) {
+    if (!context) {
+        return;
+    }
+    Fetch& fetch = *static_cast<Fetch*>(context);
+    --reads_;
+    --fetch.reading;
+    if (fetch.status == DtoStatus::success) {
+        fetch.status = status;
+    }
+    if (fetch.reading == 0 && (fetch.asked == fetch.wanted || status != DtoStatus::success)) {
+        messages_.fetched(fetch);
+    }
+    if (!to_read_.empty()) {
+        run_soon();
+    }
+}
+
+void Peer::has_room() { run_soon(); }
+
+// In the middle of no link's work.
+void Peer::run() {
+    if (!confirmed_) {
+        return;
+    }
+    greets_ = greets_ && !say(Kind::taken, 0);
+    ask();
+    say_done();
+    if (endpoint_ && taken_ - said_taken_ > messages_.window() / 2) {
+        say(Kind::taken, 0);
+    }
+    if (endpoint_ && !queued_.empty() && room(kReserve)) {
+        send_queued();
+    }
+    if (!endpoint_) {
+        return;
+    }
+    const bool more = greets_ || (!to_read_.empty() && reads_ < kReads) || !to_say_.empty() ||
+                      !queued_.empty() || taken_ - said_taken_ > messages_.window() / 2;
+    if (more != tells_) {
+        tells_ = more;
+        endpoint_->tell_of_room(more);
+    }
+    if (more && endpoint_->core().requests().idle()) { // a queue of completions is full
+        run_soon();
+    }
+}
+
+// --- in ---
+
+std::size_t Peer::longest() const { return kMaxHead + std::max(kEagerShm, kEagerIwarp); }
+
+void Peer::took(std::uint32_t cost) {
+    taken_ += cost;
+    if (taken_ - said_taken_ > messages_.window() / 2) [[unlikely]] {
+        run_soon();
+    }
+}
+
+// A message of this connection is held no longer.
+void Peer::let_go(Unexpected& message) {
+    const std::size_t before = ((message.flags & kHasData) != 0 ? sizeof(std::uint64_t) : 0) +
+                               ((message.flags & kWantsDone) != 0 ? sizeof(std::uint64_t) : 0);
+    const std::uint32_t cost = cost_of(message.size - before);
+    held_ -= cost;
+    took(cost);
+}
+
+void Peer::owe_done(std::uint64_t id) {
+    if (!endpoint_ || self_) {
+        return;
+    }
+    Fetch* const answer = messages_.fetches_.take();
+    if (!answer) {
+        return owner_.give_up(*this);
+    }
+    answer->peer = this;
+    answer->receive = nullptr;
+    answer->id = id;
+    to_say_.push(*answer);
+    run_soon();
+}
+
+bool Peer::arrived(const std::byte* message, std::size_t size) {
+    if (size < sizeof(Head) || !endpoint_) [[unlikely]] {
+        return false;
+    }
+    Head head;
+    const std::byte* const at = get(message, head);
+    // The compiler may not read it again from where the peer can change it.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    size -= sizeof head;
+    if (head.taken - told_ > sent_ - told_) [[unlikely]] {
+        return false; // more than was sent
+    }
+    told_ = head.taken;
+    if (!confirmed_) [[unlikely]] {
+        owner_.confirmed(*this);
+    }
+    switch (head.kind) {
+    case Kind::message:
+    case Kind::tagged:
+        return take_message(head, at, size);
+    case Kind::announced:
+    case Kind::announced_tagged:
+        return take_announced(head, at, size);
+    case Kind::done:
+        return take_done(head.tag);
+    case Kind::taken:
+        return true;
+    case Kind::goodbye:
+        said_goodbye_ = true;
+        return true;
+    }
+    return false;
+}
+
+bool Peer::take_message(const Head& head, const std::byte* at, std::size_t size) {
+    const std::size_t before = ((head.flags & kHasData) != 0 ? sizeof(std::uint64_t) : 0) +
+                               ((head.flags & kWantsDone) != 0 ? sizeof(std::uint64_t) : 0);
+    if (size < before) [[unlikely]] {
+        return false;
+    }
+    const bool tagged = head.kind == Kind::tagged;
+    const std::uint64_t tag = tagged ? head.tag : 0;
+    const std::size_t length = size - before;
+    const std::uint32_t cost = cost_of(length);
+    core::Matching& matching = messages_.matching(tagged);
+    if (core::PostedReceive* const found = matching.arrive(tag, number_)) [[likely]] {
+        Receive& receive = static_cast<Receive&>(*found);
+        if (head.flags == 0 && receive.count == 1 && length <= receive.capacity && !receive.stays())
+            [[likely]] {
+            messages_.into_plain(receive, *this, tag, at, length);
+            took(cost);
+            return true;
+        }
+        std::uint64_t data = 0;
+        std::uint64_t id = 0;
+        if ((head.flags & kHasData) != 0) {
+            at = get(at, data);
+        }
+        if ((head.flags & kWantsDone) != 0) [[unlikely]] {
+            at = get(at, id);
+        }
+        const soft::Iov payload{const_cast<std::byte*>(at), length};
+        messages_.into(receive, *this, tag, head.flags, data, {&payload, 1}, length);
+        took(cost);
+        if (id != 0) [[unlikely]] {
+            owe_done(id);
+        }
+        return true;
+    }
+    if (taken_ + held_ + cost - said_taken_ > messages_.window()) {
+        return false; // more than it may
+    }
+    Unexpected* const held = messages_.new_unexpected(size);
+    if (!held) {
+        return false;
+    }
+    held->from(tag, number_);
+    held->turn = turn_;
+    held->kind = head.kind;
+    held->flags = head.flags;
+    std::byte* to = held->behind();
+    for (std::size_t i = 0; i < before; i += sizeof(std::uint64_t)) {
+        std::uint64_t number = 0;
+        at = get(at, number);
+        std::memcpy(to, &number, sizeof number);
+        to += sizeof number;
+    }
+    if (length > 0) {
+        std::memcpy(to, at, length);
+    }
+    held_ += cost;
+    matching.keep(*held);
+    return true;
+}
+
+bool Peer::take_announced(const Head& head, const std::byte* at, std::size_t size) {
+    const bool has_data = (head.flags & kHasData) != 0;
+    const std::size_t segments = head.segments;
+    if (segments > kMaxPlaces || (head.flags & ~kHasData) != 0 ||
+        size != (has_data ? 16 : 8) + segments * sizeof(Place)) {
+        return false;
+    }
+    const bool tagged = head.kind == Kind::announced_tagged;
+    const std::uint64_t tag = tagged ? head.tag : 0;
+    std::uint64_t data = 0;
+    std::uint64_t id = 0;
+    std::array<Place, kMaxPlaces> places;
+    if (has_data) {
+        at = get(at, data);
+    }
+    at = get(at, id);
+    for (std::size_t i = 0; i < segments; ++i) {
+        at = get(get(at, places[i].key), places[i].length);
+        if (places[i].length == 0) {
+            return false;
+        }
+    }
+    core::Matching& matching = messages_.matching(tagged);
+    if (core::PostedReceive* const found = matching.arrive(tag, number_)) {
+        messages_.fetch_into(static_cast<Receive&>(*found), *this, tag, head.flags, data, id,
+                             {places.data(), segments});
+        return true;
+    }
+    Unexpected* const held = announced_ < kMaxAnnounced ? messages_.new_unexpected(size) : nullptr;
+    if (!held) {
+        return false;
+    }
+    ++announced_;
+    held->from(tag, number_);
+    held->turn = turn_;
+    held->kind = head.kind;
+    held->flags = head.flags;
+    std::byte* to = held->behind();
+    if (has_data) {
+        std::memcpy(to, &data, sizeof data);
+        to += sizeof data;
+    }
+    std::memcpy(to, &id, sizeof id);
+    if (segments > 0) {
+        std::memcpy(to + sizeof id, places.data(), segments * sizeof(Place));
+    }
+    matching.keep(*held);
+    return true;
+}
+
+bool Peer::take_done(std::uint64_t id) {
+    Send* const send = messages_.send_of(id);
+    if (!send || send->peer != this || !send->waits) {
+        return false;
+    }
+    messages_.finish(*send, DtoStatus::success);
+    return true;
+}
+
+// --- to itself ---
+
+PostVerdict Peer::send_to_self(const Outgoing& out) {
+    core::Matching& matching = messages_.matching(out.tagged);
+    const std::uint64_t tag = out.tagged ? out.tag : 0;
+    const auto flags = static_cast<std::uint8_t>(out.has_data ? kHasData : 0);
+    if (core::PostedReceive* const found = matching.arrive(tag, number_)) {
+        messages_.into(static_cast<Receive&>(*found), *this, tag, flags, out.data,
+                       {out.iov, out.count}, out.length);
+        messages_.report_send(out, DtoStatus::success);
+        return PostVerdict::posted;
+    }
+    const std::size_t before = out.has_data ? sizeof out.data : 0;
+    const bool here = !out.delivered && out.length <= kEagerShm &&
+                      held_ + cost_of(out.length) <= messages_.window();
+    Unexpected* const held = messages_.new_unexpected(
+        here ? before + out.length
+             : before + sizeof(std::uint64_t) + (out.length > 0 ? sizeof(Place) : 0));
+    Send* const send = here || !held ? nullptr : messages_.new_send(*this, out);
+    if (!held || (!here && !send)) {
+        if (held) {
+            messages_.free(*held);
+        }
+        return PostVerdict::full;
+    }
+    held->from(tag, number_);
+    held->turn = turn_;
+    held->flags = flags;
+    std::byte* at = held->behind();
+    if (out.has_data) {
+        std::memcpy(at, &out.data, sizeof out.data);
+        at += sizeof out.data;
+    }
+    if (here) {
+        held->kind = out.tagged ? Kind::tagged : Kind::message;
+        for (std::size_t i = 0; i < out.count; ++i) {
+            at = std::copy_n(out.iov[i].base, out.iov[i].length, at);
+        }
+        held_ += cost_of(out.length);
+        messages_.report_send(out, DtoStatus::success);
+    } else {
+        held->kind = out.tagged ? Kind::announced_tagged : Kind::announced;
+        std::memcpy(at, &send->id, sizeof send->id);
+        if (out.length > 0) {
+            const Place place{0, static_cast<std::uint32_t>(out.length)};
+            std::memcpy(at + sizeof send->id, &place, sizeof place);
+        }
+        send->waits = true;
+        waiting_.push(*send);
+        ++announced_;
+    }
+    matching.keep(*held);
+    return PostVerdict::posted;
+}
+
+} // namespace dat::rdm

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// What the messages of reliable datagram endpoints begin with, as bytes. Each is one DAT
+// message between two `dat` endpoints; numbers are little-endian. What a peer sends is copied
+// once, and then checked. May include: core.
+//
+//   message, tagged              Head [data] [id] payload
+//   announced, announced_tagged  Head [data] id, segments times Place: the payload stays with its
+//                                sender, who lets it be read until `done` has come
+//   done                         Head, whose tag is the id
+//   taken, goodbye               Head
+//
+// [data] is there with kHasData, [id] with kWantsDone: of a payload that is there already, whose
+// receiver is to say when it is where it belongs.
+#ifndef DAT_RDM_WIRE_H
+#define DAT_RDM_WIRE_H
+
+#include "core/rdm_peer.h"
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+namespace dat::rdm {
+
+enum class Kind : std::uint8_t {
+    message = 1,
+    tagged,
+    announced,
+    announced_tagged,
+    done,
+    taken,   // says nothing but Head::taken
+    goodbye, // the endpoint is being closed: nothing follows
+};
+
+// Of a Head; a bit set.
+enum HeadFlags : std::uint8_t {
+    kHasData = 1,
+    kWantsDone = 2,
+};
+
+struct Head {
+    Kind kind;
+    std::uint8_t flags;
+    std::uint8_t segments; // of what is announced
+    std::uint8_t unused;
+    // Of all that the sender of this has taken from its peer, in the units of cost_of().
+    std::uint32_t taken;
+    std::uint64_t tag;
+};
+static_assert(sizeof(Head) == 16 && std::is_trivial_v<Head>);
+
+// A piece of what is announced: registered memory, which begins at address 0.
+struct Place {
+    std::uint32_t key;
+    std::uint32_t length;
+};
+
+inline constexpr std::size_t kMaxPlaces = 4;
+inline constexpr std::size_t kMaxHead = sizeof(Head) + 2 * sizeof(std::uint64_t);
+inline constexpr std::size_t kMaxAnnouncement = kMaxHead + kMaxPlaces * sizeof(Place);
+
+// What a message without a receive takes of the room that its receiver has for those of one
+// peer; `size`: of its payload.
+constexpr std::uint32_t cost_of(std::size_t size) {
+    return size <= 64 ? 128 : static_cast<std::uint32_t>(size) + 64;
+}
+
+template <class Number> constexpr Number little_endian(Number number) {
+    if constexpr (std::endian::native == std::endian::little) {
+        return number;
+    } else {
+        Number swapped = 0;
+        for (std::size_t i = 0; i < sizeof number; ++i) {
+            swapped = static_cast<Number>((swapped << 8) | ((number >> (8 * i)) & 0xff));
+        }
+        return swapped;
+    }
+}
+
+// These return what follows.
+template <class Number> inline std::byte* put(std::byte* to, Number number) {
+    number = little_endian(number);
+    std::memcpy(to, &number, sizeof number);
+    return to + sizeof number;
+}
+template <class Number> inline const std::byte* get(const std::byte* from, Number& number) {
+    std::memcpy(&number, from, sizeof number);
+    number = little_endian(number);
+    return from + sizeof number;
+}
+
+inline std::byte* put(std::byte* to, Head head) {
+    head.taken = little_endian(head.taken);
+    head.tag = little_endian(head.tag);
+    std::memcpy(to, &head, sizeof head);
+    return to + sizeof head;
+}
+inline const std::byte* get(const std::byte* from, Head& head) {
+    std::memcpy(&head, from, sizeof head);
+    head.taken = little_endian(head.taken);
+    head.tag = little_endian(head.tag);
+    return from + sizeof head;
+}
+
+// What two endpoints say of themselves as they connect, as the private data of a request, an
+// accept and a rejection. See core/rdm_peer.h.
+struct Hello {
+    static constexpr std::uint64_t kMagic = 0x314d4452'2d746164; // "dat-RDM1"
+    std::uint64_t magic = kMagic;
+    core::RdmIdentity from;
+    core::RdmIdentity to;
+    std::uint64_t number = 0; // of the attempt; of an answer: the last that was given up
+    std::uint32_t window = 0; // what the peer may send before it hears of `taken`
+    std::uint16_t port = 0;   // where the endpoint listens
+    std::uint8_t family = 4;  // or 6
+    core::RdmRefusal refusal = core::RdmRefusal::none;
+    std::uint32_t scope = 0;             // of a link-local address
+    std::array<std::uint8_t, 16> host{}; // as IPv6 has it
+};
+inline constexpr std::size_t kHelloSize = 6 * 8 + 4 + 2 + 1 + 1 + 4 + 16;
+
+inline void put(std::byte* to, const Hello& hello) {
+    for (const std::uint64_t number : {hello.magic, hello.from.began, hello.from.drawn,
+                                       hello.to.began, hello.to.drawn, hello.number}) {
+        to = put(to, number);
+    }
+    to = put(to, hello.window);
+    to = put(put(to, hello.port), hello.family);
+    to = put(put(to, static_cast<std::uint8_t>(hello.refusal)), hello.scope);
+    std::memcpy(to, hello.host.data(), hello.host.size());
+}
+// False: it is no hello.
+inline bool get(const std::byte* from, std::size_t size, Hello& hello) {
+    if (size != kHelloSize) {
+        return false;
+    }
+    for (std::uint64_t* const number : {&hello.magic, &hello.from.began, &hello.from.drawn,
+                                        &hello.to.began, &hello.to.drawn, &hello.number}) {
+        from = get(from, *number);
+    }
+    from = get(from, hello.window);
+    std::uint8_t refusal = 0;
+    from = get(get(from, hello.port), hello.family);
+    from = get(get(from, refusal), hello.scope);
+    std::memcpy(hello.host.data(), from, hello.host.size());
+    if (refusal > static_cast<std::uint8_t>(core::RdmRefusal::other)) {
+        return false;
+    }
+    hello.refusal = static_cast<core::RdmRefusal>(refusal);
+    return hello.magic == Hello::kMagic && hello.from.known() &&
+           (hello.family == 4 || hello.family == 6);
+}
+
+} // namespace dat::rdm
+
+#endif
