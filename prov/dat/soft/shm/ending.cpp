@@ -168,6 +168,9 @@ void Link::not_ready_for_too_long() {
 // from here on, unless it is owed.
 void Link::part(soft::Parting how) {
     over_ = true;
+    if (std::exchange(by_doorbell_, false)) {
+        place_.ignore();
+    }
     receiver_.inbox().announce_rest();
     Remainder rest = how == Parting::clean && !said_goodbye_ ? last_of_all() : Remainder();
     sender_.part();
