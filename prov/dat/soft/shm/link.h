@@ -133,7 +133,7 @@ class Link final : public soft::MemoryLink, private soft::Pollable {
     bool end_waits_ = false;   // but messages before it wait for receives
     bool draining_ = false;
     bool said_goodbye_ = false;
-    soft::Standstill standstill_;
+    soft::EndLimit end_limit_;
 };
 
 } // namespace dat::shm
