@@ -13,9 +13,10 @@
 //   FI_CALLS_PROGRESS: manual (FI_PROGRESS_MANUAL: no thread of the provider); else its own.
 //   FI_CALLS_DOMAINS: 2 (each end has a domain of its own, as processes would have, so that
 //   asking for completions of one end moves the other's nothing); else both have one.
+//   FI_CALLS_CONNECTIONS: so many between the two ends (1); each burst goes over the next one.
 //
-// Prints COUNT, and how often a completion was asked for in vain. May include: libfabric, bench,
-// std.
+// Prints COUNT, how often a completion was asked for in vain, and what an operation took of the
+// processor. May include: libfabric, bench, std.
 #include "bursts.h"
 
 #include <array>
@@ -30,6 +31,8 @@
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
 #include <string_view>
+#include <sys/resource.h>
+#include <vector>
 
 namespace {
 
@@ -97,7 +100,9 @@ class Ends {
     }
     ~Ends() {
         for (const End& end : {sender_, receiver_}) {
-            fi_close(&end.ep->fid);
+            for (fid_ep* const ep : end.eps) {
+                fi_close(&ep->fid);
+            }
             fi_close(&end.cq->fid);
             fi_close(&end.region->fid);
         }
@@ -114,22 +119,25 @@ class Ends {
     Ends& operator=(const Ends&) = delete;
 
     [[gnu::noinline]] void post_receives(std::uint64_t burst) {
+        next_ = next_ + 1 == sender_.eps.size() ? 0 : next_ + 1;
         for (std::uint64_t i = 0; i < burst; ++i) {
-            ok(fi_recv(receiver_.ep, bytes_.data() + kSize, kSize, receiver_.desc, FI_ADDR_UNSPEC,
-                       context(i)),
+            ok(fi_recv(receiver_.eps[next_], bytes_.data() + kSize, kSize, receiver_.desc,
+                       FI_ADDR_UNSPEC, context(i)),
                "fi_recv");
         }
     }
     [[gnu::noinline]] void post_sends(std::uint64_t burst) {
         for (std::uint64_t i = 0; i < burst; ++i) {
-            ok(fi_send(sender_.ep, bytes_.data(), kSize, sender_.desc, FI_ADDR_UNSPEC, context(i)),
+            ok(fi_send(sender_.eps[next_], bytes_.data(), kSize, sender_.desc, FI_ADDR_UNSPEC,
+                       context(i)),
                "fi_send");
         }
     }
     [[gnu::noinline]] void post_writes(std::uint64_t burst) {
+        next_ = next_ + 1 == sender_.eps.size() ? 0 : next_ + 1;
         for (std::uint64_t i = 0; i < burst; ++i) {
-            ok(fi_write(sender_.ep, bytes_.data(), kSize, sender_.desc, FI_ADDR_UNSPEC, there_,
-                        fi_mr_key(receiver_.region), context(i)),
+            ok(fi_write(sender_.eps[next_], bytes_.data(), kSize, sender_.desc, FI_ADDR_UNSPEC,
+                        there_, fi_mr_key(receiver_.region), context(i)),
                "fi_write");
         }
     }
@@ -158,13 +166,14 @@ class Ends {
         fid_mr* region = nullptr;
         void* desc = nullptr;
         fid_cq* cq = nullptr;
-        fid_ep* ep = nullptr;
+        std::vector<fid_ep*> eps; // one of each connection
     };
     void open(fi_info* info, End& end) {
-        ok(fi_endpoint(end.domain, info, &end.ep, nullptr), "fi_endpoint");
-        ok(fi_ep_bind(end.ep, &eq_->fid, 0), "fi_ep_bind");
-        ok(fi_ep_bind(end.ep, &end.cq->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind");
-        ok(fi_enable(end.ep), "fi_enable");
+        fid_ep*& ep = end.eps.emplace_back();
+        ok(fi_endpoint(end.domain, info, &ep, nullptr), "fi_endpoint");
+        ok(fi_ep_bind(ep, &eq_->fid, 0), "fi_ep_bind");
+        ok(fi_ep_bind(ep, &end.cq->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind");
+        ok(fi_enable(ep), "fi_enable");
     }
     void connect() {
         ok(fi_passive_ep(fabric_, info_, &listener_, nullptr), "fi_passive_ep");
@@ -182,15 +191,18 @@ class Ends {
         hints->dest_addrlen = size;
         fi_info* to_peer = nullptr;
         ok(fi_getinfo(FI_VERSION(1, 17), nullptr, nullptr, 0, hints, &to_peer), "fi_getinfo");
-        open(to_peer, sender_);
-        ok(fi_connect(sender_.ep, name.data(), nullptr, 0), "fi_connect");
-        const fi_eq_cm_entry request = event(FI_CONNREQ);
-        request.info->tx_attr->op_flags = flags_;
-        open(request.info, receiver_);
-        fi_freeinfo(request.info);
-        ok(fi_accept(receiver_.ep, nullptr, 0), "fi_accept");
-        event(FI_CONNECTED);
-        event(FI_CONNECTED);
+        const char* const wanted = std::getenv("FI_CALLS_CONNECTIONS");
+        for (std::uint64_t i = wanted ? std::strtoull(wanted, nullptr, 0) : 1; i > 0; --i) {
+            open(to_peer, sender_);
+            ok(fi_connect(sender_.eps.back(), name.data(), nullptr, 0), "fi_connect");
+            const fi_eq_cm_entry request = event(FI_CONNREQ);
+            request.info->tx_attr->op_flags = flags_;
+            open(request.info, receiver_);
+            fi_freeinfo(request.info);
+            ok(fi_accept(receiver_.eps.back(), nullptr, 0), "fi_accept");
+            event(FI_CONNECTED);
+            event(FI_CONNECTED);
+        }
         fi_freeinfo(to_peer);
         fi_freeinfo(hints);
     }
@@ -212,6 +224,7 @@ class Ends {
     std::array<char, 2 * kSize> bytes_{};
     std::array<fi_context2, kQueue> contexts_{};
     std::uint64_t in_vain_ = 0;
+    std::size_t next_ = 0; // connection
     std::uint64_t there_ = 0;
     fi_info* info_ = nullptr;
     fid_fabric* fabric_ = nullptr;
@@ -231,6 +244,17 @@ int main(int argc, char** argv) {
         return 2;
     }
     Ends ends(argv[1], argv[2]);
+    const auto used = [](timeval rusage::*which) {
+        rusage use{};
+        ::getrusage(RUSAGE_SELF, &use);
+        return static_cast<double>((use.*which).tv_sec) * 1e6 +
+               static_cast<double>((use.*which).tv_usec);
+    };
+    const double user = used(&rusage::ru_utime);
+    const double system = used(&rusage::ru_stime);
     bursts.run(ends);
+    const auto count = static_cast<double>(bursts.count);
+    std::printf("%.3f us user, %.3f us system\n", (used(&rusage::ru_utime) - user) / count,
+                (used(&rusage::ru_stime) - system) / count);
     return 0;
 }

@@ -186,7 +186,8 @@ void Domain::run_once() {
 }
 
 void Domain::finish_round() {
-    any_left_ = false;
+    any_left_ = !notifiers_.empty();
+    poll_notifiers();
     run_deferred();
     bury();
 }
@@ -197,6 +198,13 @@ void Domain::run_all_deferred() {
     due.take(deferred_);
     while (!due.empty()) {
         due.pop().run();
+    }
+}
+
+// One that is done strikes itself out.
+void Domain::poll_notifiers() {
+    for (std::size_t i = notifiers_.size(); i > 0; --i) {
+        notifiers_[i - 1]->poll();
     }
 }
 
@@ -218,29 +226,41 @@ void Domain::look_for_room() {
     }
 }
 
-// Beside links in memory a system call is long: then it is made by the clock.
 void Domain::ask_reactor() {
     direct_.compact();
-    std::erase(awake_, nullptr);
-    if (!awake_.empty()) {
-        constexpr Clock::duration kPeriod = std::chrono::microseconds(20);
-        constexpr Clock::duration kLongest = std::chrono::milliseconds(1);
-        // A program that looks so seldom need not keep its links awake.
-        constexpr std::chrono::milliseconds kSeldom{1};
-        const auto now = Clock::now();
-        const auto since = now - std::exchange(asked_, now);
-        share_of_polls_ = kPatience / static_cast<std::uint32_t>(awake_.size());
-        patience_ = since > kSeldom ? kReactorPeriod : share_of_polls_;
-        if (direct_.none() && now < ask_at_) {
+    if (any_struck_) [[unlikely]] {
+        any_struck_ = false;
+        std::erase(awake_, nullptr);
+    }
+    if (!notifiers_.empty()) [[unlikely]] {
+        if (rounds_ % kReactorPeriod != 0) {
             return;
         }
-        const bool any = reactor_.run() > 0;
-        // In vain it takes a sixteenth of the time at most, however slow the kernel is.
-        const auto end = Clock::now();
-        ask_at_ = end + (any ? kPeriod : std::clamp(16 * (end - now), kPeriod, kLongest));
+    } else if (awake_.empty()) {
+        reactor_.run();
         return;
     }
-    reactor_.run();
+    ask_beside_memory();
+}
+
+// Beside links in memory a system call is long: then it is made by the clock.
+void Domain::ask_beside_memory() {
+    constexpr Clock::duration kPeriod = std::chrono::microseconds(20);
+    constexpr Clock::duration kLongest = std::chrono::milliseconds(1);
+    // A program that looks so seldom need not keep its links awake.
+    constexpr std::chrono::milliseconds kSeldom{1};
+    const auto now = Clock::now();
+    const auto since = now - std::exchange(asked_, now);
+    const std::size_t count = awake_.size();
+    share_of_polls_ = count > 0 ? kPatience / static_cast<std::uint32_t>(count) : kPatience;
+    patience_ = since > kSeldom || count > kFewAwake ? kReactorPeriod : share_of_polls_;
+    if (direct_.none() && now < ask_at_) {
+        return;
+    }
+    const bool any = reactor_.run() > 0;
+    // In vain it takes a sixteenth of the time at most, however slow the kernel is.
+    const auto end = Clock::now();
+    ask_at_ = end + (any ? kPeriod : std::clamp(16 * (end - now), kPeriod, kLongest));
 }
 
 void Domain::expect_memory_link() {
@@ -275,11 +295,42 @@ void Domain::let_sleep(MemoryLink& link) {
         link.rouse();
     } else {
         std::replace(awake_.begin(), awake_.end(), &link, static_cast<MemoryLink*>(nullptr));
+        any_struck_ = true;
     }
 }
 
+void Domain::expect_notifier() {
+    notifiers_.reserve(notifier_count_ + 1);
+    ++notifier_count_;
+}
+
+void Domain::forget_notifier(Notifier& notifier) {
+    stop(notifier);
+    --notifier_count_;
+}
+
+void Domain::wake(Notifier& notifier) {
+    notifiers_.push_back(&notifier);
+    any_left_ = true;
+    all_sleep_.store(false, std::memory_order_seq_cst);
+    call_back();
+}
+
+// False: one has something.
+bool Domain::rest_notifiers() {
+    std::erase_if(notifiers_, [](Notifier* notifier) {
+        notifier->doze();
+        const bool stirs = notifier->stirs();
+        if (stirs) {
+            notifier->rouse();
+        }
+        return !stirs;
+    });
+    return notifiers_.empty();
+}
+
 bool Domain::rest() {
-    if (!deferred_.empty()) {
+    if (!deferred_.empty() || !rest_notifiers()) {
         return false;
     }
     std::erase(awake_, nullptr);
@@ -331,6 +382,7 @@ void Domain::retire(std::unique_ptr<Link> link) {
     std::replace_if(
         awake_.begin(), awake_.end(), [&](const Link* each) { return each == link.get(); },
         nullptr);
+    any_struck_ = true;
     pushes_.remove(*link);
     waiting_.remove(*link);
     link->next_dead_ = std::move(dead_links_);

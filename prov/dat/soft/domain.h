@@ -142,9 +142,16 @@ class Domain : private Pollable {
     // Polled at each progress() from here on.
     void wake(MemoryLink& link);
     // Not any more, if nothing stirs. After so many polls in vain, which are fewer the
-    // more of them there are.
+    // more of them there are; where they are many, those with a Notifier are left to that soon.
     void let_sleep(MemoryLink& link);
     std::uint32_t patience() const { return patience_; }
+    // So few are awake that one more costs no more than to be told of what it has.
+    bool polls_few() const { return awake_.size() < kFewAwake; }
+    // As for links: from its constructor to its destructor, polled from here on, not any more.
+    void expect_notifier();
+    void forget_notifier(Notifier& notifier);
+    void wake(Notifier& notifier);
+    void stop(Notifier& notifier) { std::erase(notifiers_, &notifier); }
     // The same, where a link that sleeps saves its peer nothing.
     std::uint32_t share_of_polls() const { return share_of_polls_; }
     // Somebody is about to sleep on wait_fd(): what is awake has to be woken from now on.
@@ -217,6 +224,7 @@ class Domain : private Pollable {
     friend class ProgressThread;
     static constexpr std::uint32_t kPatience = 1 << 20;
     static constexpr std::uint32_t kReactorPeriod = 32; // rounds
+    static constexpr std::size_t kFewAwake = 8;
 
     void ready(std::uint32_t events) override; // handshakes_ has something
     // A thread of the application sleeps, and is woken by whatever comes.
@@ -236,9 +244,12 @@ class Domain : private Pollable {
     void polled_unattended(std::uint64_t polls);
     void push_all();
     void ask_reactor();
+    void ask_beside_memory();
     void look_for_room();
     void finish_round();
     void run_all_deferred();
+    void poll_notifiers();
+    bool rest_notifiers();
     void bury();
     static void end_all(base::List<Lingerer, Lingerer>& lingerers);
 
@@ -257,7 +268,10 @@ class Domain : private Pollable {
     // nullptr: struck out, while being walked over. There is room for each that exists.
     std::vector<MemoryLink*> awake_;
     std::size_t memory_links_ = 0;
+    std::vector<Notifier*> notifiers_; // that are awake; there is room for each that exists
+    std::size_t notifier_count_ = 0;
     std::uint32_t patience_ = kPatience;
+    bool any_struck_ = false; // awake_ has a nullptr
     std::uint32_t share_of_polls_ = kPatience;
     Clock::time_point ask_at_{}; // the reactor; beside links that are awake
     Clock::time_point asked_{};  // ask_reactor() was called

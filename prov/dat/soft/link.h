@@ -121,6 +121,20 @@ class MemoryLink : public Link {
     virtual void rouse() = 0;
 };
 
+// What says for many links in memory which of them have something. While it is awake it is polled
+// at each progress, and so are those links, if it says so.
+class Notifier {
+  public:
+    virtual void poll() = 0;
+    // As MemoryLink; it is followed by no barrier of the domain.
+    virtual void doze() = 0;
+    virtual bool stirs() const = 0;
+    virtual void rouse() = 0;
+
+  protected:
+    ~Notifier() = default;
+};
+
 class Handshake {
   public:
     virtual ~Handshake() = default;

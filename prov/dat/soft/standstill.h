@@ -5,9 +5,7 @@
 #ifndef DAT_SOFT_STANDSTILL_H
 #define DAT_SOFT_STANDSTILL_H
 
-#include "base/log.h"
 #include "soft/reactor.h"
-#include "soft/settings.h"
 
 #include <algorithm>
 #include <chrono>
@@ -15,6 +13,8 @@
 #include <optional>
 
 namespace dat::soft {
+
+class Endpoint;
 
 class Standstill {
   public:
@@ -43,15 +43,25 @@ class Standstill {
     std::uint64_t moved_ = 0;
 };
 
-// Of a connection that ends. `dropping`: its peer has ended, and messages of its wait for receives:
-// behind the limit they are dropped, and the end is the peer's (U-67). Else it is broken (U-9).
-inline std::chrono::milliseconds end_limit(const Settings& settings, bool dropping) {
-    return dropping ? settings.end_grace : settings.rnr_limit;
-}
-inline void say_dropped() {
-    DAT_INFO(ep_data, "a peer has ended, and messages of its for which no receive was posted are "
-                      "dropped (FI_DAT_END_GRACE)");
-}
+// For how long a connection that ends may wait for receives, or for its peer (U-9, U-42). Where
+// the peer has ended, and messages of its wait for receives, they are dropped behind the limit,
+// and the end is the peer's (U-67). Else the connection is broken.
+class EndLimit {
+  public:
+    enum class Result : std::uint8_t {
+        waits,   // the timer is armed for the next look
+        drop,    // what waits is dropped, which is logged
+        too_long // the connection is to be broken
+    };
+
+    // The limit runs from now; `moved` as in Standstill.
+    void begin(std::uint64_t moved) { standstill_.begin(moved); }
+    // `watch` looks again.
+    Result look(Endpoint& endpoint, Timer& watch, bool peer_ended, std::uint64_t moved);
+
+  private:
+    Standstill standstill_;
+};
 
 } // namespace dat::soft
 

@@ -146,7 +146,7 @@ void Link::check_drained() {
 void Link::watch_on() {
     const auto keepalive = domain_.settings().keepalive;
     if (limited()) {
-        standstill_.begin(moved());
+        end_limit_.begin(moved());
         look_at_limits();
     } else if (keepalive.count() > 0) {
         domain_.reactor().arm(watch_, std::chrono::milliseconds(keepalive) / 4);
@@ -187,19 +187,17 @@ bool Link::is_dead(const tcp_info& info) const {
 
 // U-9, U-42: the limit runs while nothing moves.
 void Link::look_at_limits() {
-    const bool dropping = peer_ended_ && endpoint_.starved(); // U-67: what waits for a receive
-    if (const auto again =
-            standstill_.look(moved(), soft::end_limit(domain_.settings(), dropping))) {
-        domain_.reactor().arm(watch_, *again);
-    } else if (dropping) {
-        drop_unreceived();
-    } else {
-        not_ready_for_too_long();
+    switch (end_limit_.look(endpoint_, watch_, peer_ended_, moved())) {
+    case soft::EndLimit::Result::waits:
+        return;
+    case soft::EndLimit::Result::drop:
+        return drop_unreceived();
+    case soft::EndLimit::Result::too_long:
+        return not_ready_for_too_long();
     }
 }
 
 void Link::drop_unreceived() {
-    soft::say_dropped();
     endpoint_.over(Stimulus::peer_disconnected, reset_ ? Reason::peer_reset : Reason::peer_closed,
                    reset_ ? Parting::abandon : Parting::clean);
 }

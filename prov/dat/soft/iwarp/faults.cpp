@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See faults.h. May include: core, soft/inbox.h, soft/iwarp/terminate.h.
+// See faults.h. May include: core, soft, soft/iwarp/terminate.h.
 #include "soft/iwarp/faults.h"
 
 namespace dat::iwarp {
@@ -48,6 +48,40 @@ Complaint complaint(soft::Inbox::Wrong wrong) {
         return {TerminateCode::rdmap_protection_cannot_invalidate,
                 "the key is not one that a peer may invalidate", false};
     }
+}
+
+Complaint complaint(soft::Refusal why, bool tagged) {
+    switch (why) {
+    case soft::Refusal::unknown_key:
+        return {tagged ? TerminateCode::ddp_tagged_invalid_stag : TerminateCode::rdmap_invalid_stag,
+                "no memory is registered under that key", false};
+    case soft::Refusal::wrong_zone:
+        return {tagged ? TerminateCode::ddp_tagged_stag_not_associated
+                       : TerminateCode::rdmap_stag_not_associated,
+                "the memory belongs to another protection zone", false};
+    case soft::Refusal::no_right:
+        return {TerminateCode::rdmap_access_rights, "the memory is not registered for that access",
+                false};
+    case soft::Refusal::out_of_range:
+    case soft::Refusal::none:
+        break;
+    }
+    return {tagged ? TerminateCode::ddp_tagged_base_bounds : TerminateCode::rdmap_base_bounds,
+            "the access goes beyond the registered range", false};
+}
+
+Complaint complaint(const soft::Permission& denied) {
+    switch (denied.denied) {
+    case soft::Permission::Denied::unaligned:
+        return {TerminateCode::rdmap_unspecified, "an atomic on memory that is not aligned", false};
+    case soft::Permission::Denied::too_many: // U-14
+        return {TerminateCode::ddp_untagged_no_buffer,
+                "more RDMA reads and atomics than were agreed", false};
+    case soft::Permission::Denied::memory:
+    case soft::Permission::Denied::no:
+        break;
+    }
+    return complaint(denied.why, false);
 }
 
 } // namespace dat::iwarp

@@ -8,6 +8,7 @@
 #include "core/completion.h"
 #include "soft/inbox.h"
 #include "soft/iwarp/terminate.h"
+#include "soft/responder.h"
 
 namespace dat::iwarp {
 
@@ -21,6 +22,11 @@ struct Complaint {
     bool of_receive; // this side's receive failed, and has completed
 };
 Complaint complaint(soft::Inbox::Wrong wrong);
+// Of memory that may not be reached so. `tagged`: by the segment itself (RFC 5041 7.2), not by a
+// request in it (RFC 5040 7.2); rights are RDMAP's in both.
+Complaint complaint(soft::Refusal why, bool tagged);
+// Of a read or atomic that was denied.
+Complaint complaint(const soft::Permission& denied);
 
 } // namespace dat::iwarp
 

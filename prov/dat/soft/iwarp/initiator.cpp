@@ -314,9 +314,9 @@ class Initiator final : public TcpHandshake {
         joint_.parameters.ird = depth(endpoint_.reads().in, reply_.enhanced->ord);
         log_memory(peer_, joint_);
         const Socket left = detach();
-        if (auto link =
-                make_link<shm::Link>(Stimulus::broken, std::move(joint_.bell),
-                                     std::move(joint_.segment), joint_.parameters, left.local())) {
+        if (auto link = make_link<shm::Link>(Stimulus::broken, std::move(joint_.bell),
+                                             std::move(joint_.segment), joint_.parameters,
+                                             left.local(), std::move(joint_.place))) {
             say_why(*link, joint_);
             endpoint_.established(attempt_, Stimulus::peer_accepted, std::move(link),
                                   reply_.private_data);

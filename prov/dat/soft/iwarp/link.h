@@ -140,7 +140,7 @@ class Link final : public soft::Link, private soft::Pollable {
     bool said_goodbye_ = false; // writing is shut down
     bool send_failed_ = false;  // and so will every send
     std::uint64_t received_bytes_ = 0;
-    soft::Standstill standstill_;
+    soft::EndLimit end_limit_;
 };
 
 } // namespace dat::iwarp

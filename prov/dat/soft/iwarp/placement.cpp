@@ -47,7 +47,8 @@ bool Receiver::locate(std::uint64_t done) {
         const soft::Target found = domain_.regions().find(segment_.stag, segment_.to + done, size,
                                                           soft::kRemoteWrite, endpoint_.zone());
         if (!found.at) {
-            return refuse(found.why, true);
+            const Complaint why = complaint(found.why, true);
+            return fail(why.code, why.what);
         }
         target_.pieces[0] = {found.at, size};
         target_.count = 1;

@@ -5,9 +5,10 @@
 #include "soft/iwarp/receiver.h"
 
 #include "base/attempt.h"
-#include "soft/atomics.h"
+#include "soft/iwarp/faults.h"
 #include "soft/iwarp/trace_frame.h"
 #include "soft/place.h"
+#include "soft/responder.h"
 
 #include <algorithm>
 #include <atomic>
@@ -291,17 +292,12 @@ bool Receiver::read_request(std::span<const std::byte> payload) {
     if (error != SegmentError::none) {
         return fail(terminate_code(error), text(error));
     }
-    if (request.size > 0) {
-        const soft::Target target =
-            domain_.regions().find(request.source_stag, request.source_to, request.size,
-                                   soft::kRemoteRead, endpoint_.zone());
-        if (!target.at) {
-            return refuse(target.why, false);
-        }
+    const soft::Permission permission = soft::may_read(
+        endpoint_, request.source_stag, request.source_to, request.size, sender_.can_respond());
+    if (!permission) {
+        return deny(permission);
     }
-    if (!sender_.respond(request)) { // U-14
-        return fail(TerminateCode::ddp_untagged_no_buffer, "more RDMA reads than were agreed");
-    }
+    sender_.respond(request);
     return true;
 }
 
@@ -321,22 +317,15 @@ bool Receiver::atomic_request(std::span<const std::byte> payload) {
     if (!known) {
         return fail(TerminateCode::rdmap_unspecified, "an atomic operation that does not exist");
     }
-    const soft::Target target =
-        domain_.regions().find(request.stag, request.to, sizeof(std::uint64_t),
-                               soft::kRemoteRead | soft::kRemoteWrite, endpoint_.zone());
-    if (!target.at) {
-        return refuse(target.why, false);
-    }
-    if (reinterpret_cast<std::uintptr_t>(target.at) % sizeof(std::uint64_t) != 0) {
-        return fail(TerminateCode::rdmap_unspecified, "an atomic on memory that is not aligned");
-    }
-    if (!sender_.can_respond()) { // U-14, before the memory changes
-        return fail(TerminateCode::ddp_untagged_no_buffer, "more atomics than were agreed");
-    }
     const bool adds = request.op == static_cast<std::uint8_t>(AtomicOp::fetch_add);
-    const std::uint64_t before = soft::carry_out(
-        adds ? soft::OpCode::fetch_add : soft::OpCode::compare_swap,
-        {request.data, request.mask, request.compare, request.compare_mask}, target.at);
+    std::uint64_t before = 0;
+    const soft::Permission permission =
+        soft::carry_out(endpoint_, adds ? soft::OpCode::fetch_add : soft::OpCode::compare_swap,
+                        {request.data, request.mask, request.compare, request.compare_mask},
+                        request.stag, request.to, sender_.can_respond(), before);
+    if (!permission) {
+        return deny(permission);
+    }
     sender_.respond(AtomicResponse{request.request_id, before});
     return true;
 }
@@ -383,27 +372,9 @@ bool Receiver::fail(TerminateCode code, const char* what, Fault::Kind kind) {
     return false;
 }
 
-// RFC 5040 7.2 for read requests, RFC 5041 7.2 for tagged segments; rights are
-// RDMAP's in both.
-bool Receiver::refuse(soft::Refusal why, bool tagged) {
-    switch (why) {
-    case soft::Refusal::unknown_key:
-        return fail(tagged ? TerminateCode::ddp_tagged_invalid_stag
-                           : TerminateCode::rdmap_invalid_stag,
-                    "no memory is registered under that key");
-    case soft::Refusal::wrong_zone:
-        return fail(tagged ? TerminateCode::ddp_tagged_stag_not_associated
-                           : TerminateCode::rdmap_stag_not_associated,
-                    "the memory belongs to another protection zone");
-    case soft::Refusal::no_right:
-        return fail(TerminateCode::rdmap_access_rights,
-                    "the memory is not registered for that access");
-    case soft::Refusal::out_of_range:
-    case soft::Refusal::none:
-        break;
-    }
-    return fail(tagged ? TerminateCode::ddp_tagged_base_bounds : TerminateCode::rdmap_base_bounds,
-                "the access goes beyond the registered range");
+bool Receiver::deny(const soft::Permission& denied) {
+    const Complaint why = complaint(denied);
+    return fail(why.code, why.what);
 }
 
 } // namespace dat::iwarp

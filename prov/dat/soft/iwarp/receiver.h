@@ -12,6 +12,7 @@
 #include "soft/inbox.h"
 #include "soft/iwarp/rdmap.h"
 #include "soft/iwarp/sender.h"
+#include "soft/responder.h"
 
 #include <array>
 #include <cstddef>
@@ -109,7 +110,7 @@ class Receiver {
     std::uint8_t arrival() const;
     bool inbox_failed();
     bool fail(TerminateCode code, const char* what, Fault::Kind kind = Fault::Kind::protocol);
-    bool refuse(soft::Refusal why, bool tagged);
+    bool deny(const soft::Permission& denied);
 
     soft::Endpoint& endpoint_;
     soft::Domain& domain_;

@@ -107,9 +107,9 @@ class Responder final : public TcpHandshake, private shm::Host {
         joint.parameters.ird = parameters_.ird;
         log_memory(socket_.peer(), joint);
         const Socket left = detach();
-        if (auto link =
-                make_link<shm::Link>(Stimulus::handshake_failed, std::move(joint.bell),
-                                     std::move(joint.segment), joint.parameters, left.local())) {
+        if (auto link = make_link<shm::Link>(Stimulus::handshake_failed, std::move(joint.bell),
+                                             std::move(joint.segment), joint.parameters,
+                                             left.local(), std::move(joint.place))) {
             say_why(*link, joint);
             endpoint_.established(attempt_, Stimulus::handshake_done, std::move(link), {});
         }

@@ -4,6 +4,7 @@
 // of frame is built stands in frames.cpp. May include: soft, core, base, system headers.
 #include "soft/iwarp/sender.h"
 
+#include "base/assert.h"
 #include "base/attempt.h"
 #include "soft/iwarp/trace_frame.h"
 #include "soft/kernel.h"
@@ -81,21 +82,18 @@ void Sender::Batch::add(const std::byte* from, std::size_t size) {
     vectors[vector_count++] = {const_cast<std::byte*>(from), size};
 }
 
-bool Sender::respond(const Response& response) {
-    if (!can_respond()) {
-        return false;
-    }
+void Sender::respond(const Response& response) {
+    DAT_ASSERT(can_respond());
     responses_[response_tail_++ % responses_.size()] = response;
-    return true;
 }
 
-bool Sender::respond(const ReadRequest& request) {
-    return respond({request.sink_stag, request.sink_to, request.size, request.source_stag,
-                    request.source_to, false});
+void Sender::respond(const ReadRequest& request) {
+    respond({request.sink_stag, request.sink_to, request.size, request.source_stag,
+             request.source_to, false});
 }
 
-bool Sender::respond(const AtomicResponse& response) {
-    return respond({response.request_id, response.original, 0, 0, 0, true});
+void Sender::respond(const AtomicResponse& response) {
+    respond({response.request_id, response.original, 0, 0, 0, true});
 }
 
 // Requests complete in posting order, so whatever waits for a confirmation is

@@ -90,11 +90,11 @@ class Sender {
     // Messages placed so far, for whatever carries the count anyway.
     void note_placed(std::uint32_t count) { ack_count_ = count; }
 
-    // A read request came in: its response is queued. False: more than were agreed.
-    bool respond(const ReadRequest& request);
+    // A request came in: its response can be queued. False: more than were agreed.
     bool can_respond() const { return response_tail_ - cursor_.response < ird_; }
-    // Likewise of an atomic, which has been carried out.
-    bool respond(const AtomicResponse& response);
+    // Queues it; of an atomic, which has been carried out. Precondition: can_respond().
+    void respond(const ReadRequest& request);
+    void respond(const AtomicResponse& response);
 
     bool peer_serves_reads() const { return ord_ > 0; }
     bool confirms_delivery() const { return dat_peer_ || ord_ > 0; }
@@ -235,7 +235,7 @@ class Sender {
     void frame_atomic_response(Cursor& at, Batch& batch, const Response& response);
     bool needs_read(const soft::Request& request) const;
     Tail tail_of(const soft::Request& request) const;
-    bool respond(const Response& response);
+    void respond(const Response& response);
     bool frame_response(Cursor& at, Batch& batch);
     void frame_ack(Cursor& at, Batch& batch);
     void frame_rtr(Cursor& at, Batch& batch);

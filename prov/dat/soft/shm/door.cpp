@@ -32,9 +32,9 @@ namespace {
 // How long strangers wait once many have come.
 constexpr std::chrono::milliseconds kPause{10};
 
-Self self() {
+Self self(std::uint64_t domain) {
     const Image image = own_image();
-    return {image.address, image.word, soft::barriers_reach() ? 1u : 0u, 0};
+    return {image.address, image.word, domain, soft::barriers_reach() ? 1u : 0u, 0};
 }
 
 void explain(Why& why, const char* format, ...) __attribute__((format(printf, 2, 3), cold));
@@ -191,8 +191,8 @@ class Door::Guest final : private soft::Pollable, private soft::Timer {
         const std::span bytes(room.data(), n > 0 ? static_cast<std::size_t>(n) : 0);
         if (!is_invited()) {
             ask(parse<Hello>(bytes));
-        } else if (parse<Joined>(bytes)) {
-            come_in();
+        } else if (const auto joined = parse<Joined>(bytes)) {
+            come_in(*joined);
         } else {
             leave("the peer could not use the memory");
         }
@@ -212,7 +212,9 @@ class Door::Guest final : private soft::Pollable, private soft::Timer {
         }
         know(parameters_, why_, hello->self, socket_, segment);
         Welcome welcome;
-        welcome.self = self();
+        welcome.self = self(door_.id());
+        place_ = door_.give_place(segment, hello->self, parameters_.peer.process, welcome);
+        doorbells_ = welcome.doorbell;
         if (!say(socket_, welcome, memory.fd())) {
             return leave(std::strerror(errno));
         }
@@ -222,7 +224,11 @@ class Door::Guest final : private soft::Pollable, private soft::Timer {
         offer->host->invited();
     }
 
-    void come_in() {
+    void come_in(const Joined& joined) {
+        if (joined.by_doorbell == 0) {
+            door_.forget_doorbells(doorbells_);
+            place_ = {};
+        }
         Host* const host = door_.settle(cookie_);
         if (!host) {
             return leave("its connection is over");
@@ -233,6 +239,7 @@ class Door::Guest final : private soft::Pollable, private soft::Timer {
         joint.segment = std::move(segment_);
         joint.parameters = parameters_;
         joint.why = why_;
+        joint.place = std::move(place_);
         door_.dismiss(*this);
         host->joined(std::move(joint));
     }
@@ -244,10 +251,12 @@ class Door::Guest final : private soft::Pollable, private soft::Timer {
     Segment segment_;
     std::uint64_t cookie_ = 0;
     LinkParameters parameters_;
+    DoorbellPlace place_;
+    std::uint64_t doorbells_ = 0; // their number
     Why why_{};
 };
 
-Door::Door(soft::Domain& domain) : domain_(domain) {}
+Door::Door(soft::Domain& domain) : domain_(domain), id_(soft::random_bits() | 1) {}
 
 Door::~Door() {
     guests_.clear();
@@ -330,6 +339,75 @@ void Door::withdraw(const Offer& offer) {
     if (guest != guests_.end()) {
         (*guest)->leave("its connection is over");
     }
+}
+
+// --- doorbells ---
+
+DoorbellPlace Door::share(const Segment& memory, const Shared& with, bool initiator) {
+    std::erase_if(shared_, [](const Shared& each) { return each.doorbells.expired(); });
+    DoorbellPlace place;
+    if (!base::attempt([&] {
+            const auto doorbells = std::make_shared<Doorbells>(domain_, memory, initiator);
+            const std::uint32_t first = doorbells->take();
+            shared_.push_back(with);
+            shared_.back().doorbells = doorbells;
+            place = {doorbells, first};
+        })) {
+        return {};
+    }
+    return place;
+}
+
+DoorbellPlace Door::give_place(const Segment& memory, const Self& peer, pid_t process,
+                               Welcome& welcome) {
+    if (process <= 0 || peer.domain == 0) {
+        return {};
+    }
+    for (const Shared& each : shared_) {
+        const auto doorbells = each.doorbells.lock();
+        if (!doorbells || each.domain != peer.domain || each.process != process) {
+            continue;
+        }
+        std::uint32_t place = Doorbells::kNone;
+        if (!base::attempt([&] { place = doorbells->take(); }) || place == Doorbells::kNone) {
+            return {};
+        }
+        welcome.doorbell = each.number;
+        welcome.place = place;
+        return {doorbells, place};
+    }
+    const std::uint64_t number = soft::random_bits() | 1;
+    DoorbellPlace place = share(memory, {number, peer.domain, process, {}}, false);
+    if (place) {
+        welcome.doorbell = number;
+        welcome.first = 1;
+    }
+    return place;
+}
+
+void Door::forget_doorbells(std::uint64_t number) {
+    std::erase_if(shared_, [&](const Shared& each) { return each.number == number; });
+}
+
+DoorbellPlace Door::find_place(const Segment& memory, const Welcome& welcome) {
+    if (welcome.doorbell == 0) {
+        return {};
+    }
+    for (const Shared& each : shared_) {
+        const auto doorbells = each.doorbells.lock();
+        if (!doorbells || each.number != welcome.doorbell || each.domain != 0) {
+            continue;
+        }
+        bool taken = false;
+        if (welcome.first != 0 || !base::attempt([&] { taken = doorbells->take(welcome.place); }) ||
+            !taken) {
+            return {};
+        }
+        return {doorbells, welcome.place};
+    }
+    return welcome.first != 0 && welcome.place == 0
+               ? share(memory, {welcome.doorbell, 0, 0, {}}, true)
+               : DoorbellPlace();
 }
 
 Door::Offered* Door::offered(std::uint64_t cookie) {
@@ -455,7 +533,7 @@ bool knock(soft::Domain& domain, const Offer& offer, const TcpEnds& ends, Joint&
     std::memcpy(name.data(), offer.data(), sizeof name);
     std::memcpy(&hello.cookie, offer.data() + sizeof name, sizeof hello.cookie);
     hello.ends = ends;
-    hello.self = self();
+    hello.self = self(Door::at(domain).id());
     joint.bell = local_socket();
     joint.parameters.initiator = true;
     sockaddr_un address;
@@ -514,7 +592,10 @@ Answer welcomed(soft::Domain& domain, Joint& joint) {
         explain(joint.why, "its peer says more than its welcome at the local socket");
         return Answer::refused;
     }
-    if (say(joint.bell, Joined{})) {
+    joint.place = Door::at(domain).find_place(joint.segment, *welcome);
+    Joined joined;
+    joined.by_doorbell = joint.place ? 1 : 0;
+    if (say(joint.bell, joined)) {
         return Answer::welcome;
     }
     explain(joint.why, "its peer's local socket: %s", std::strerror(errno));

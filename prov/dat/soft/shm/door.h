@@ -22,6 +22,7 @@
 #include "soft/domain.h"
 #include "soft/iwarp/socket.h"
 #include "soft/reactor.h"
+#include "soft/shm/doorbell.h"
 #include "soft/shm/hello.h"
 #include "soft/shm/reaper.h"
 #include "soft/shm/segment.h"
@@ -32,6 +33,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <sys/types.h>
 #include <unordered_map>
 #include <vector>
 
@@ -48,7 +50,8 @@ struct Joint {
     iwarp::Socket bell;
     Segment segment;
     LinkParameters parameters;
-    Why why{}; // there is no more than this, or large messages come in pieces
+    DoorbellPlace place; // or none
+    Why why{};           // there is no more than this, or large messages come in pieces
 };
 
 TcpEnds ends_of(const iwarp::SocketAddress& initiator, const iwarp::SocketAddress& responder);
@@ -84,7 +87,28 @@ class Door final : public soft::Companion, private soft::Pollable, private soft:
     void withdraw(const Offer& offer);
     Reaper& reaper() { return reaper_; }
 
+    // What tells this domain from others. Nobody can guess it.
+    std::uint64_t id() const { return id_; }
+    // A place in the doorbells that this domain shares with the one that a guest says to be of, or
+    // in those of `memory`, which then are; says which in `welcome`. None where there is no memory
+    // for it, or the peer's process is not known.
+    DoorbellPlace give_place(const Segment& memory, const Self& peer, pid_t process,
+                             Welcome& welcome);
+    // The guest does not know them: they are given to nobody any more.
+    void forget_doorbells(std::uint64_t number);
+    // The place that the welcome to `memory` names. None: it is none that is known, or is free.
+    DoorbellPlace find_place(const Segment& memory, const Welcome& welcome);
+
   private:
+    // Those of a peer, as long as any connection uses them.
+    struct Shared {
+        std::uint64_t number; // which nobody can guess
+        std::uint64_t domain; // of the peer, 0: it let this one in
+        pid_t process;        //
+        std::weak_ptr<Doorbells> doorbells;
+    };
+    DoorbellPlace share(const Segment& memory, const Shared& with, bool initiator);
+
     class Guest; // has not said what for yet, or has not come in
     struct Offered {
         Host* host;
@@ -106,6 +130,8 @@ class Door final : public soft::Companion, private soft::Pollable, private soft:
     Host* settle(std::uint64_t cookie);
 
     soft::Domain& domain_;
+    const std::uint64_t id_;
+    std::vector<Shared> shared_;
     Reaper reaper_;
     iwarp::Socket socket_;
     bool watched_ = false;

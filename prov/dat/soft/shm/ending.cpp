@@ -138,26 +138,22 @@ void Link::check_drained() {
 // --- limits (U-9, U-42): they run while nothing moves ---
 
 void Link::watch_on() {
-    standstill_.begin(moved());
+    end_limit_.begin(moved());
     look_at_limits();
 }
 
 void Link::look_at_limits() {
-    const bool dropping = peer_ended_ && endpoint_.starved(); // U-67: what waits for a receive
-    if (const auto again =
-            standstill_.look(moved(), soft::end_limit(domain_.settings(), dropping))) {
-        domain_.reactor().arm(watch_, *again);
-    } else if (dropping) {
-        drop_unreceived();
-    } else {
-        not_ready_for_too_long();
+    switch (end_limit_.look(endpoint_, watch_, peer_ended_, moved())) {
+    case soft::EndLimit::Result::waits:
+        return;
+    case soft::EndLimit::Result::drop:
+        return drop_unreceived();
+    case soft::EndLimit::Result::too_long:
+        return not_ready_for_too_long();
     }
 }
 
-void Link::drop_unreceived() {
-    soft::say_dropped();
-    end_as(side_.peers->end.load(std::memory_order_acquire));
-}
+void Link::drop_unreceived() { end_as(side_.peers->end.load(std::memory_order_acquire)); }
 
 void Link::not_ready_for_too_long() {
     say_end(End::faulted, static_cast<std::uint32_t>(TerminateCode::ddp_untagged_no_buffer));
@@ -168,6 +164,9 @@ void Link::not_ready_for_too_long() {
 // from here on, unless it is owed.
 void Link::part(soft::Parting how) {
     over_ = true;
+    if (std::exchange(by_doorbell_, false)) {
+        place_.ignore();
+    }
     receiver_.inbox().announce_rest();
     Remainder rest = how == Parting::clean && !said_goodbye_ ? last_of_all() : Remainder();
     sender_.part();

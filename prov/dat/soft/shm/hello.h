@@ -17,7 +17,7 @@
 namespace dat::shm {
 
 // Of these messages and of Layout. Who says another one is sent away, and both stay on TCP.
-inline constexpr std::uint32_t kMagic = 0x64617433;
+inline constexpr std::uint32_t kMagic = 0x64617434;
 
 // One end of a TCP connection.
 struct TcpEnd {
@@ -38,6 +38,7 @@ struct TcpEnds {
 struct Self {
     std::uint64_t image_address = 0; // of the word of its image (memory.h)
     std::uint64_t image_word = 0;
+    std::uint64_t domain = 0;   // its domain's, which nobody can guess
     std::uint32_t barriers = 0; // its heavy_barrier() reaches others, and theirs reach it
     std::uint32_t unused = 0;
 };
@@ -58,6 +59,9 @@ struct Welcome {
     std::uint32_t magic = kMagic;
     std::uint32_t kind = kKind;
     Self self;
+    std::uint64_t doorbell = 0; // the number of the pair of doorbells that it may use; 0: of none
+    std::uint32_t place = 0;    // in them
+    std::uint32_t first = 0;    // 1: they are those of this memory, and new
 };
 
 // The guest has mapped it, and leaves TCP.
@@ -65,9 +69,12 @@ struct Joined {
     static constexpr std::uint32_t kKind = 3;
     std::uint32_t magic = kMagic;
     std::uint32_t kind = kKind;
+    std::uint32_t by_doorbell = 0; // 1: it uses that place
+    std::uint32_t unused = 0;
 };
 
-static_assert(sizeof(Hello) == 16 + 40 + 24 && sizeof(Welcome) == 8 + 24 && sizeof(Joined) == 8);
+static_assert(sizeof(Hello) == 16 + 40 + 32 && sizeof(Welcome) == 8 + 32 + 16 &&
+              sizeof(Joined) == 16);
 inline constexpr std::size_t kLongestMessage = sizeof(Hello);
 
 // The message that `bytes` are, exactly; none: they are something else.

@@ -22,11 +22,11 @@ using core::Stimulus;
 using soft::Parting;
 
 Link::Link(soft::Endpoint& endpoint, iwarp::Socket bell, Segment segment,
-           const LinkParameters& parameters, const iwarp::SocketAddress& name)
+           const LinkParameters& parameters, const iwarp::SocketAddress& name, DoorbellPlace place)
     : soft::MemoryLink(kKind), endpoint_(endpoint), domain_(endpoint.domain()),
       segment_(std::move(segment)), side_(segment_.side(parameters.initiator)),
       fences_(parameters.fences), bell_(std::move(bell)), bell_refuses_(refuses_rights(bell_)),
-      name_(name), sender_(endpoint, side_, parameters),
+      name_(name), place_(std::move(place)), sender_(endpoint, side_, parameters),
       receiver_(endpoint, sender_, side_, parameters, bell_.fd()) {
     domain_.expect_memory_link();
     side_.mine->pulls.store(parameters.pulls ? 1 : 0, std::memory_order_release);
@@ -50,8 +50,23 @@ void Link::start() {
 
 // --- sleeping and waking ---
 
+void Link::wake_peer() {
+    if (place_ && (side_.peers->asleep.load(std::memory_order_relaxed) & kByDoorbell) != 0) {
+        if (place_.ring()) {
+            send_ring();
+        }
+        return;
+    }
+    ring();
+}
+
+// The peer looks at the end as well.
 void Link::ring() {
     side_.peers->asleep.store(0, std::memory_order_relaxed);
+    send_ring();
+}
+
+void Link::send_ring() {
     // A bell that is full rings already; a peer that has gone is noticed elsewhere.
     const char one = 1;
     if (kernel::send(bell_.fd(), &one, 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 &&
@@ -69,7 +84,9 @@ void Link::ready(std::uint32_t) {
         watched_ = false;
         receiver_.peer_gone();
     }
-    if (asleep_) {
+    if (by_doorbell_ && side_.mine->asleep.load(std::memory_order_relaxed) != 0) {
+        place_.woken(); // which may have been rung for others as well
+    } else if (asleep_) {
         rouse();
         domain_.wake(*this);
     }
@@ -90,7 +107,9 @@ void Link::lost() {
 
 bool Link::doze() {
     asleep_ = true;
-    side_.mine->asleep.store(kForRecords | (sender_.waits() ? kForRoom : 0u),
+    for_room_ = sender_.waits();
+    side_.mine->asleep.store(kForRecords | (for_room_ ? kForRoom : 0u) |
+                                 (by_doorbell_ ? kByDoorbell : 0u),
                              std::memory_order_relaxed);
     return true;
 }
@@ -104,11 +123,26 @@ void Link::rouse() {
     asleep_ = false;
     side_.mine->asleep.store(0, std::memory_order_relaxed);
     idle_polls_ = 0;
+    if (std::exchange(by_doorbell_, false)) {
+        place_.ignore();
+    }
+}
+
+// It had nothing for many polls: where it has a place, the doorbell is looked at in its stead.
+void Link::tired() {
+    if (place_) {
+        by_doorbell_ = true;
+        place_.watch(*this);
+        domain_.let_sleep(*this);
+    } else if (domain_.polls_few() || idle_polls_ > domain_.share_of_polls()) {
+        domain_.let_sleep(*this);
+    }
 }
 
 // Asleep, it has sent something for whose completion, or room, it is to be woken.
 void Link::stay_wakeable() {
-    while (sender_.waits()) {
+    // For a doorbell that stays so, and costs one barrier.
+    while (sender_.waits() && !(by_doorbell_ && for_room_)) {
         doze();
         soft::heavy_barrier();
         if (!stirs()) {
@@ -134,7 +168,7 @@ void Link::poll() {
         return receive();
     }
     if (!asleep_ && ++idle_polls_ > domain_.patience()) {
-        domain_.let_sleep(*this);
+        tired();
     }
 }
 
@@ -206,6 +240,9 @@ void Link::receive_posted() {
     } while (!over_ && peer_ended_ && receiver_.has_record() && !receiver_.stopped());
     if (!over_ && end_waits_) {
         finish();
+    }
+    if (!over_ && by_doorbell_ && stirs()) {
+        place_.ring_here(); // more than is taken at a time
     }
 }
 

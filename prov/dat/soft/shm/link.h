@@ -11,6 +11,7 @@
 #include "soft/iwarp/socket.h"
 #include "soft/link.h"
 #include "soft/reactor.h"
+#include "soft/shm/doorbell.h"
 #include "soft/shm/receiver.h"
 #include "soft/shm/segment.h"
 #include "soft/shm/sender.h"
@@ -25,9 +26,11 @@ class Link final : public soft::MemoryLink, private soft::Pollable {
     static constexpr soft::LinkKind kKind = soft::LinkKind::shm;
 
     // `bell`: a connected local socket that keeps messages apart. `name`: of this side, on
-    // the connection on which this one was agreed.
+    // the connection on which this one was agreed. `place`: where each side can ring for the
+    // other without a system call, if there is one.
     Link(soft::Endpoint& endpoint, iwarp::Socket bell, Segment segment,
-         const LinkParameters& parameters, const iwarp::SocketAddress& name = {});
+         const LinkParameters& parameters, const iwarp::SocketAddress& name = {},
+         DoorbellPlace place = {});
     ~Link() override;
 
     const iwarp::SocketAddress& name() const { return name_; }
@@ -77,10 +80,13 @@ class Link final : public soft::MemoryLink, private soft::Pollable {
             std::atomic_signal_fence(std::memory_order_seq_cst);
         }
         if ((side_.peers->asleep.load(std::memory_order_relaxed) & why) != 0) [[unlikely]] {
-            ring();
+            wake_peer();
         }
     }
+    void wake_peer();
     void ring();
+    void send_ring();
+    void tired();
     void ready(std::uint32_t events) override; // rung, or the peer has gone
     void lost() override;
     void stay_wakeable();
@@ -114,19 +120,22 @@ class Link final : public soft::MemoryLink, private soft::Pollable {
     iwarp::Socket bell_;
     const bool bell_refuses_; // descriptors
     const iwarp::SocketAddress name_;
+    DoorbellPlace place_;
     Sender sender_;
     Receiver receiver_;
     Watch watch_{*this};
     std::uint32_t idle_polls_ = 0;
     bool asleep_ = false;
-    bool bell_lost_ = false;  // the program has closed or replaced it
-    bool watched_ = false;    // bell_ is in the reactor
-    bool over_ = false;       // part() was called
-    bool peer_ended_ = false; // the peer's end has been seen
-    bool end_waits_ = false;  // but messages before it wait for receives
+    bool by_doorbell_ = false; // asleep_, and polled when the peer has rung
+    bool for_room_ = false;    // and the peer rings for room as well
+    bool bell_lost_ = false;   // the program has closed or replaced it
+    bool watched_ = false;     // bell_ is in the reactor
+    bool over_ = false;        // part() was called
+    bool peer_ended_ = false;  // the peer's end has been seen
+    bool end_waits_ = false;   // but messages before it wait for receives
     bool draining_ = false;
     bool said_goodbye_ = false;
-    soft::Standstill standstill_;
+    soft::EndLimit end_limit_;
 };
 
 } // namespace dat::shm

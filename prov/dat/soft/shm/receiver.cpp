@@ -3,11 +3,11 @@
 // See receiver.h. May include: soft, core, soft/iwarp/faults.h.
 #include "soft/shm/receiver.h"
 
-#include "soft/atomics.h"
 #include "soft/barrier.h"
 #include "soft/iwarp/faults.h"
 #include "soft/kernel.h"
 #include "soft/place.h"
+#include "soft/responder.h"
 
 #include <algorithm>
 #include <array>
@@ -29,18 +29,7 @@ Receiver::Step Receiver::fail(TerminateCode code, const char* what, Fault::Kind 
     return Step::failed;
 }
 
-Receiver::Step Receiver::refuse(soft::Refusal why) {
-    switch (why) {
-    case soft::Refusal::wrong_zone:
-        return fail(TerminateCode::rdmap_stag_not_associated, "a key of another protection zone");
-    case soft::Refusal::no_right:
-        return fail(TerminateCode::rdmap_access_rights, "a key without that right");
-    case soft::Refusal::out_of_range:
-        return fail(TerminateCode::rdmap_base_bounds, "an address outside of its region");
-    default:
-        return fail(TerminateCode::rdmap_invalid_stag, "a key that does not exist");
-    }
-}
+Receiver::Step Receiver::deny(const iwarp::Complaint& why) { return fail(why.code, why.what); }
 
 Receiver::Step Receiver::inbox_failed() {
     const iwarp::Complaint why = iwarp::complaint(inbox_.wrong());
@@ -333,7 +322,7 @@ Receiver::Step Receiver::write(const Fields& fields, const Record& record) {
         const soft::Target target = domain_.regions().find(fields.key, fields.address, fields.size,
                                                            soft::kRemoteWrite, endpoint_.zone());
         if (!target.at) {
-            return refuse(target.why);
+            return deny(iwarp::complaint(target.why, false));
         }
         if (const Step step = fetch_write(fields, record, target.at); step != Step::taken) {
             return step;
@@ -359,15 +348,10 @@ Receiver::Step Receiver::read(const Fields& fields, const Record& record) {
         return fail(TerminateCode::rdmap_unspecified, "a read request of another size");
     }
     std::memcpy(&request, record.payload.data(), sizeof request);
-    if (request.length > 0) {
-        const soft::Target target = domain_.regions().find(
-            fields.key, fields.address, request.length, soft::kRemoteRead, endpoint_.zone());
-        if (!target.at) {
-            return refuse(target.why);
-        }
-    }
-    if (!sender_.can_respond()) { // U-14
-        return fail(TerminateCode::ddp_untagged_no_buffer, "more reads than were agreed");
+    const soft::Permission permission = soft::may_read(endpoint_, fields.key, fields.address,
+                                                       request.length, sender_.can_respond());
+    if (!permission) {
+        return deny(iwarp::complaint(permission));
     }
     sender_.respond_read(request, fields.key, fields.address);
     return Step::taken;
@@ -423,24 +407,16 @@ Receiver::Step Receiver::atomic(const Fields& fields, const Record& record) {
         return fail(TerminateCode::rdmap_unspecified, "an atomic request of another size");
     }
     std::memcpy(&request, record.payload.data(), sizeof request);
-    const soft::Target target =
-        domain_.regions().find(fields.key, fields.address, sizeof(std::uint64_t),
-                               soft::kRemoteRead | soft::kRemoteWrite, endpoint_.zone());
-    if (!target.at) {
-        return refuse(target.why);
-    }
-    if (reinterpret_cast<std::uintptr_t>(target.at) % sizeof(std::uint64_t) != 0) {
-        return fail(TerminateCode::rdmap_unspecified, "an atomic on memory that is not aligned");
-    }
-    if (!sender_.can_respond()) { // U-14, before the memory changes
-        return fail(TerminateCode::ddp_untagged_no_buffer, "more atomics than were agreed");
-    }
     const soft::OpCode op =
         request.swap != 0 ? soft::OpCode::compare_swap : soft::OpCode::fetch_add;
-    sender_.respond_atomic(
-        request.number,
-        soft::carry_out(op, {request.data, request.mask, request.compare, request.compare_mask},
-                        target.at));
+    std::uint64_t before = 0;
+    const soft::Permission permission = soft::carry_out(
+        endpoint_, op, {request.data, request.mask, request.compare, request.compare_mask},
+        fields.key, fields.address, sender_.can_respond(), before);
+    if (!permission) {
+        return deny(iwarp::complaint(permission));
+    }
+    sender_.respond_atomic(request.number, before);
     return Step::taken;
 }
 

@@ -8,6 +8,7 @@
 #define DAT_SOFT_SHM_RECEIVER_H
 
 #include "soft/inbox.h"
+#include "soft/iwarp/faults.h"
 #include "soft/iwarp/terminate.h"
 #include "soft/shm/memory.h"
 #include "soft/shm/segment.h"
@@ -101,7 +102,7 @@ class Receiver {
     bool still_there() const;
     Step lose();
     Step fail(iwarp::TerminateCode code, const char* what, Fault::Kind kind = Fault::Kind::peer);
-    Step refuse(soft::Refusal why);
+    Step deny(const iwarp::Complaint& why);
     Step inbox_failed();
     std::uint8_t arrival(const Fields& fields) const;
 

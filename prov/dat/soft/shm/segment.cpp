@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See segment.h. May include: soft/kernel.h, std, system headers.
+// See segment.h. May include: base, soft/kernel.h, std, system headers.
 #include "soft/shm/segment.h"
 
+#include "base/attempt.h"
 #include "soft/kernel.h"
 
 #include <cerrno>
@@ -20,26 +21,20 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 } // namespace
 
-Segment::~Segment() {
-    if (layout_) {
-        munmap(layout_, sizeof(Layout));
-    }
-}
-
-Segment::Segment(Segment&& other) noexcept : layout_(std::exchange(other.layout_, nullptr)) {}
-
-Segment& Segment::operator=(Segment&& other) noexcept {
-    std::swap(layout_, other.layout_);
-    return *this;
-}
-
 Segment Segment::map(int fd, int& error) {
     void* mapped = mmap(nullptr, sizeof(Layout), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (mapped == MAP_FAILED) {
         error = -errno;
         return {};
     }
-    return Segment(mapped);
+    Segment segment;
+    if (!base::attempt([&] { // which unmaps it where there is no memory for this
+            segment.layout_.reset(static_cast<Layout*>(mapped),
+                                  [](Layout* layout) { munmap(layout, sizeof(Layout)); });
+        })) {
+        error = -ENOMEM;
+    }
+    return segment;
 }
 
 Segment Segment::create(int& fd, int& error) {

@@ -17,6 +17,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 namespace dat::shm {
 
@@ -116,13 +117,29 @@ enum Revoked : std::uint32_t {
 
 enum Wake : std::uint32_t {
     kForRecords = 1,
-    kForRoom = 2, // or for what was placed
+    kForRoom = 2,    // or for what was placed
+    kByDoorbell = 4, // it does not sleep, but looks at its doorbell: that is rung in place of
+                     // the socket, and the word left as it is
+};
+
+// Which of the connections between two domains have something for the owner, who looks at one
+// word for all of them (doorbell.h). The peer sets bits, the owner takes them.
+struct Doorbell {
+    static constexpr std::size_t kWords = 64;
+    static constexpr std::size_t kPlaces = 64 * kWords;
+    alignas(64) std::atomic<std::uint64_t> words; // bit i: places[i] has some
+    // The owner sleeps: who sets a bit wakes it, by the socket of that connection.
+    alignas(64) std::atomic<std::uint32_t> asleep;
+    alignas(64) std::array<std::atomic<std::uint64_t>, kWords> places;
 };
 
 struct Layout {
     std::array<Control, 2> control; // of the initiator, of the responder
     std::array<std::array<Record, kRecords>, 2> records;
     std::array<std::array<std::byte, kRing>, 2> bytes;
+    // Of the first connection between two domains, for those that come after it as well. Else
+    // they are never touched.
+    std::array<Doorbell, 2> doorbells;
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
@@ -136,14 +153,9 @@ struct Side {
     const std::byte* in_bytes = nullptr;
 };
 
-// The mapping. Move-only.
+// The mapping, which lasts as long as any copy of this.
 class Segment {
   public:
-    Segment() = default;
-    ~Segment();
-    Segment(Segment&& other) noexcept;
-    Segment& operator=(Segment&& other) noexcept;
-
     // A new one, zeroed, and in `fd` a descriptor for the peer, the caller's to close.
     // Without one -errno in `error`.
     static Segment create(int& fd, int& error);
@@ -153,12 +165,12 @@ class Segment {
 
     explicit operator bool() const { return layout_ != nullptr; }
     Side side(bool initiator) const;
+    Doorbell& doorbell(bool of_initiator) const { return layout_->doorbells[of_initiator ? 0 : 1]; }
 
   private:
-    explicit Segment(void* mapped) : layout_(static_cast<Layout*>(mapped)) {}
     static Segment map(int fd, int& error);
 
-    Layout* layout_ = nullptr;
+    std::shared_ptr<Layout> layout_;
 };
 
 // The place of a piece of `size` bytes behind `position` bytes in all: `skip` bytes are
