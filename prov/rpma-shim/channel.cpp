@@ -30,12 +30,20 @@ void Channel::raise() const { kernel::raise(fd_); }
 // Not to sleep in it, whatever the program has set.
 bool Channel::lower() const {
     const std::lock_guard lock(lowering_);
-    return kernel::is_readable(fd_) && kernel::lower(fd_);
+    if (!kernel::is_readable(fd_)) {
+        return false;
+    }
+    const bool was = kernel::lower(fd_);
+    lost_ = !was && errno != EAGAIN && errno != EINTR;
+    return was;
 }
 
 bool Channel::is_nonblocking() const { return (fcntl(fd_, F_GETFL) & O_NONBLOCK) != 0; }
 
 int Channel::sleep() const {
+    if (lost_) {
+        return EBADF;
+    }
     pollfd p{fd_, POLLIN, 0};
     return poll(&p, 1, -1) > 0 && (p.revents & POLLNVAL) != 0 ? EBADF : 0;
 }

@@ -6,6 +6,7 @@
 #ifndef DAT_RPMA_CHANNEL_H
 #define DAT_RPMA_CHANNEL_H
 
+#include <atomic>
 #include <mutex>
 
 namespace dat::rpma {
@@ -31,6 +32,7 @@ class Channel {
   private:
     int fd_ = -1;
     mutable std::mutex lowering_;
+    mutable std::atomic<bool> lost_{false}; // what has that number is the program's
 };
 
 } // namespace dat::rpma

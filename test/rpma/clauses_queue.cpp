@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstring>
+#include <fcntl.h>
 #include <sys/epoll.h>
 #include <thread>
 #include <unistd.h>
@@ -360,4 +361,20 @@ RPMA_TEST(rpma_descriptor, get_wc_of_several__gives_what_is_there) {
             ++next;
         }
     }
+}
+
+// Without this it would be readable for ever, and nothing would ever be there.
+RPMA_TEST(rpma_descriptor, that_the_program_replaced__is_an_error_for_who_waits) {
+    const Pair pair;
+    const int other = open("/dev/null", O_RDWR | O_CLOEXEC);
+    need(other >= 0, "/dev/null");
+    for (const int fd : {pair.a.event_fd(), fd_of(pair.a.cq()), pair.listener.fd()}) {
+        need(dup2(other, fd) == fd, "dup2");
+    }
+    close(other);
+    rpma_conn_event event = RPMA_CONN_UNDEFINED;
+    rpma_conn_req* request = nullptr;
+    EXPECT_RESULT(rpma_conn_next_event(pair.a, &event), RPMA_E_PROVIDER);
+    EXPECT_RESULT(rpma_cq_wait(pair.a.cq()), RPMA_E_PROVIDER);
+    EXPECT_RESULT(rpma_ep_next_conn_req(pair.listener.it, nullptr, &request), RPMA_E_PROVIDER);
 }
