@@ -180,9 +180,9 @@ run_link() { # link
 
 for link; do run_link "$link"; done
 # What is expected, and is no test.
-while read -r link name _; do
-    case $link in '' | '#'*) continue ;; '!') read -r link name <<<"$name" ;; esac
-    if ! table | grep -q "^${name%% *};"; then
+while read -r link name more; do
+    case $link in '' | '#'*) continue ;; '!') link=$name name=${more%% *} ;; esac
+    if ! table | grep -q "^$name;"; then
         echo "FAIL  $link $name: expected, and no test of that name is there"
         failed=$((failed + 1))
     fi
