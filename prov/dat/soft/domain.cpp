@@ -54,6 +54,12 @@ Domain::~Domain() {
 }
 
 int Domain::open() {
+    if (settings().shm) {
+        // Taking part costs nothing as long as the process has one thread; later the kernel waits
+        // until every processor has switched, which on a busy machine takes longer than a handshake
+        // may.
+        barriers_reach();
+    }
     int error = reactor_.open();
     error = error ? error : handshakes_.open();
     error = error ? error : reactor_.add(handshakes_.fd(), EPOLLIN, *this);
