@@ -20,7 +20,7 @@ codecs := $(addprefix prov/dat/soft/iwarp/,crc32c.cpp ddp.cpp mpa.cpp rdmap.cpp 
 soft := $(call files,prov/dat/base/*.cpp prov/dat/core/*.cpp prov/dat/soft/*.cpp \
 	prov/dat/soft/iwarp/*.cpp prov/dat/soft/shm/*.cpp)
 # Without devices; libfabric's functions are those that the uDAPL libraries bring along.
-ofi := $(soft) $(call files,prov/dat/ofi/*.cpp) prov/dat/plugin.cpp prov/dat/verbs/absent.cpp \
+ofi := $(soft) $(call files,prov/dat/rdm/*.cpp prov/dat/ofi/*.cpp) prov/dat/plugin.cpp prov/dat/verbs/absent.cpp \
 	prov/dat/verbs/trailer.cpp
 shim := $(ofi) $(call files,prov/dat-shim/*.cpp)
 entries := $(call files,prov/dat-shim/udat/*.cpp)
