@@ -363,7 +363,10 @@ void check_contexts(const fi_info& asked, const fi_info& given) {
 
 void check_entry(const fi_info& asked, std::uint32_t version, const fi_info& given) {
     FUZZ_CHECK((asked.caps & ~given.caps) == 0 && (given.mode & ~asked.mode) == 0);
-    FUZZ_CHECK(given.ep_attr->type == FI_EP_MSG);
+    const fi_ep_type type = given.ep_attr->type;
+    FUZZ_CHECK(type == FI_EP_MSG || type == FI_EP_RDM);
+    FUZZ_CHECK(!asked.ep_attr || asked.ep_attr->type == FI_EP_UNSPEC ||
+               asked.ep_attr->type == type);
     FUZZ_CHECK(given.src_addr &&
                (given.addr_format == FI_SOCKADDR_IN ? given.src_addrlen == sizeof(sockaddr_in)
                                                     : given.src_addrlen == sizeof(sockaddr_in6)));
