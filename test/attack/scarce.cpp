@@ -292,8 +292,6 @@ void gone(void* memory) {
 }
 
 bool has_failed() { return g_failed; }
-bool stays_scarce() { return g_failed && g_and_on && g_resource >= 0; }
-
 void violation(const char* format, ...) {
     ++g_shared->wrong;
     std::fprintf(stderr, "%s, number %ld (%s for %s+0x%zx): ", g_name, g_shared->nth,
@@ -303,6 +301,19 @@ void violation(const char* format, ...) {
     std::vfprintf(stderr, format, args);
     va_end(args);
     std::fputc('\n', stderr);
+}
+
+bool waited_enough(const char* what, std::chrono::steady_clock::duration since) {
+    // Where all that is asked for fails from now on nothing more may come.
+    const bool stays_scarce = g_failed && g_and_on && g_resource >= 0;
+    if (stays_scarce && since > std::chrono::milliseconds(50)) {
+        return true;
+    }
+    if (since > std::chrono::seconds(20)) {
+        violation("%s: nothing comes any more", what);
+        return true;
+    }
+    return false;
 }
 
 namespace {

@@ -7,6 +7,8 @@
 #ifndef DAT_TEST_ATTACK_SCARCE_H
 #define DAT_TEST_ATTACK_SCARCE_H
 
+#include <chrono>
+
 namespace dat::test {
 
 enum class Resource : int {
@@ -18,8 +20,9 @@ enum class Resource : int {
 
 // Something has failed by now, so that the run need not succeed.
 bool has_failed();
-// All that is asked for fails, now and later: what waits for more may do so for ever.
-bool stays_scarce();
+// There is no more to be waited for: nothing may come any more, or nothing has for too long, which
+// is a violation in `what`.
+bool waited_enough(const char* what, std::chrono::steady_clock::duration since);
 // Something is wrong that no lack of anything excuses: printed, with what had failed.
 void violation(const char* format, ...) __attribute__((format(printf, 1, 2)));
 

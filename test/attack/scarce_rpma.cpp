@@ -195,12 +195,7 @@ template <class Done> bool await(const char* what, Done&& done, bool ends = fals
             }
         }
         const auto since = Clock::now() - begin;
-        // Where all that is asked for fails from now on nothing more may come.
-        if (stays_scarce() && since > std::chrono::milliseconds(50)) {
-            return false;
-        }
-        if (since > std::chrono::seconds(20)) {
-            violation("%s: nothing comes any more", what);
+        if (waited_enough(what, since)) {
             return false;
         }
         if (since > std::chrono::milliseconds(20) && round % 64 == 63) {

@@ -4,15 +4,14 @@
 // network. A run that fails prints its seed and the command that replays it.
 // Exit status: 0 all runs passed, 1 one failed, 2 bad usage.
 // May include: core, soft/trace.h.
+#include "sim/command.h"
 #include "sim/random_run.h"
 #include "sim/trace_file.h"
 
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <getopt.h>
-#include <optional>
 
 using namespace dat::sim;
 namespace core = dat::core;
@@ -38,44 +37,6 @@ struct Options {
     const char* trace_file = nullptr;
 };
 
-std::optional<std::uint64_t> number(const char* text) {
-    char* end = nullptr;
-    errno = 0;
-    const unsigned long long value = std::strtoull(text, &end, 10);
-    if (errno != 0 || end == text || *end != '\0' || *text == '-') {
-        return std::nullopt;
-    }
-    return value;
-}
-
-[[noreturn]] void bad(const char* what, const char* value) {
-    std::fprintf(stderr, "sim_random: %s: %s (--help shows the options)\n", what, value);
-    std::exit(2);
-}
-
-std::uint64_t number_or_exit(const char* text) {
-    const std::optional<std::uint64_t> value = number(text);
-    if (!value) {
-        bad("not a number", text);
-    }
-    return *value;
-}
-
-Fault fault_or_exit(const char* text) {
-    for (std::size_t i = 0; i < static_cast<std::size_t>(Fault::count_); ++i) {
-        if (name(static_cast<Fault>(i)) == text) {
-            return static_cast<Fault>(i);
-        }
-        if (std::strcmp(text, "list") == 0) {
-            std::printf("%s\n", name(static_cast<Fault>(i)).data());
-        }
-    }
-    if (std::strcmp(text, "list") == 0) {
-        std::exit(0);
-    }
-    bad("no such fault", text);
-}
-
 Options parse(int argc, char** argv) {
     static const option kLong[] = {{"seed", required_argument, nullptr, 's'},
                                    {"runs", required_argument, nullptr, 'r'},
@@ -99,7 +60,7 @@ Options parse(int argc, char** argv) {
             out.run.steps = static_cast<std::uint32_t>(number_or_exit(optarg));
             break;
         case 'f':
-            out.run.fault = fault_or_exit(optarg);
+            out.run.fault = fault_or_exit<Fault>(optarg);
             break;
         case 't':
             out.run.trace = true;
@@ -121,20 +82,6 @@ Options parse(int argc, char** argv) {
         bad("unexpected argument", argv[optind]);
     }
     return out;
-}
-
-void print_coverage(const Coverage& coverage) {
-    std::printf("%-20s", "");
-    for (std::size_t s = 0; s < core::kStateCount; ++s) {
-        std::printf("%9s", core::abbreviation(static_cast<core::State>(s)).data());
-    }
-    for (std::size_t i = 0; i < core::kStimulusCount; ++i) {
-        std::printf("\n%-20s", core::name(static_cast<core::Stimulus>(i)).data());
-        for (const std::uint64_t count : coverage[i]) {
-            std::printf("%9llu", static_cast<unsigned long long>(count));
-        }
-    }
-    std::printf("\n");
 }
 
 // A seed gives the same run again, which is written down then.
@@ -187,7 +134,7 @@ int main(int argc, char** argv) {
         return 2;
     }
     if (options.coverage) {
-        print_coverage(coverage);
+        print_coverage<core::State, core::Stimulus>(coverage);
     }
     std::printf("passed: %llu runs from seed %llu, %llu actions\n",
                 static_cast<unsigned long long>(options.runs),

@@ -4,15 +4,14 @@
 // or with --search in every way that there is. What fails is printed with the command that
 // replays it. Exit status: 0 all passed, 1 something is violated, 2 bad usage.
 // May include: core.
+#include "sim/command.h"
 #include "sim/exhaustive.h"
 #include "sim/rdm_random.h"
 
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <getopt.h>
-#include <iterator>
 #include <string>
 
 using namespace dat::sim;
@@ -102,20 +101,6 @@ constexpr Size kSizes[] = {
      }},
 };
 
-// A build without optimization or with a sanitizer is slow.
-#if defined(__has_feature) // clang
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define DAT_SANITIZED
-#endif
-#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) // g++
-#define DAT_SANITIZED
-#endif
-#if defined(DAT_SANITIZED) || !defined(__OPTIMIZE__)
-constexpr std::size_t kAffordable = 4;
-#else
-constexpr std::size_t kAffordable = std::size(kSizes);
-#endif
-
 struct Options {
     RdmRunOptions run;
     std::uint64_t runs = 20000;
@@ -124,61 +109,6 @@ struct Options {
     bool audit = false;
     bool coverage = false;
 };
-
-[[noreturn]] void bad(const char* what, const char* value) {
-    std::fprintf(stderr, "sim_rdm: %s: %s (--help shows the options)\n", what, value);
-    std::exit(2);
-}
-
-std::uint64_t number_or_exit(const char* text) {
-    char* end = nullptr;
-    errno = 0;
-    const unsigned long long value = std::strtoull(text, &end, 10);
-    if (errno != 0 || end == text || *end != '\0' || *text == '-') {
-        bad("not a number", text);
-    }
-    return value;
-}
-
-RdmFault fault_or_exit(const char* text) {
-    const bool list = std::strcmp(text, "list") == 0;
-    for (std::size_t i = 0; i < static_cast<std::size_t>(RdmFault::count_); ++i) {
-        if (name(static_cast<RdmFault>(i)) == text) {
-            return static_cast<RdmFault>(i);
-        }
-        if (list) {
-            std::printf("%s\n", name(static_cast<RdmFault>(i)).data());
-        }
-    }
-    if (list) {
-        std::exit(0);
-    }
-    bad("no such fault", text);
-}
-
-const Size& size_or_exit(const char* text) {
-    for (const Size& size : kSizes) {
-        if (std::strcmp(size.name, text) == 0) {
-            return size;
-        }
-    }
-    bad("no such size", text);
-}
-
-[[noreturn]] void print_help() {
-    std::fputs(kUsage, stdout);
-    for (const Size& size : kSizes) {
-        std::printf("    %-10s%s\n", size.name, size.what);
-    }
-    std::exit(0);
-}
-
-[[noreturn]] void print_sizes() {
-    for (std::size_t i = 0; i < kAffordable; ++i) {
-        std::printf("%s\n", kSizes[i].name);
-    }
-    std::exit(0);
-}
 
 std::string cell_text(const core::RdmCell& cell, core::RdmState state) {
     if (cell.verdict == core::RdmVerdict::impossible) {
@@ -263,10 +193,10 @@ Options parse(int argc, char** argv) {
             out.run.steps = static_cast<std::uint32_t>(number_or_exit(optarg));
             break;
         case 'x':
-            out.size = &size_or_exit(optarg);
+            out.size = &size_or_exit(kSizes, optarg);
             break;
         case 'f':
-            out.run.fault = fault_or_exit(optarg);
+            out.run.fault = fault_or_exit<RdmFault>(optarg);
             break;
         case 'p':
             out.replay = optarg;
@@ -281,11 +211,11 @@ Options parse(int argc, char** argv) {
             out.coverage = true;
             break;
         case 'l':
-            print_sizes();
+            print_sizes(kSizes, 4);
         case 'm':
             print_page();
         case 'h':
-            print_help();
+            print_help(kUsage, kSizes);
         default:
             std::exit(2);
         }
@@ -294,26 +224,6 @@ Options parse(int argc, char** argv) {
         bad("unexpected argument", argv[optind]);
     }
     return out;
-}
-
-void print_coverage(const RdmCoverage& coverage) {
-    std::printf("%-20s", "");
-    for (std::size_t s = 0; s < core::kRdmStateCount; ++s) {
-        std::printf("%9s", core::abbreviation(static_cast<core::RdmState>(s)).data());
-    }
-    for (std::size_t i = 0; i < core::kRdmStimulusCount; ++i) {
-        std::printf("\n%-20s", core::name(static_cast<core::RdmStimulus>(i)).data());
-        for (const std::uint64_t count : coverage[i]) {
-            std::printf("%9llu", static_cast<unsigned long long>(count));
-        }
-    }
-    std::printf("\n");
-}
-
-void print(const std::vector<RdmViolation>& violations) {
-    for (const RdmViolation& violation : violations) {
-        std::printf("host %c: %s\n", 'A' + violation.host, violation.rule.data());
-    }
 }
 
 int random_runs(Options& options) {
@@ -335,7 +245,7 @@ int random_runs(Options& options) {
         }
     }
     if (options.coverage) {
-        print_coverage(coverage);
+        print_coverage<core::RdmState, core::RdmStimulus>(coverage);
     }
     std::printf("passed: %llu runs from seed %llu, %llu actions\n",
                 static_cast<unsigned long long>(options.runs),
@@ -343,31 +253,9 @@ int random_runs(Options& options) {
     return 0;
 }
 
-// Takes the actions one by one, prints what each causes, and returns 1 where something is
-// violated.
-int replay(RdmConfig config, const Path& path) {
-    config.notes = true;
-    RdmWorld world(config);
-    for (const std::uint16_t index : path) {
-        const std::vector<RdmSimAction> actions = world.enabled_actions();
-        if (index >= actions.size()) {
-            bad("no such action", std::to_string(index).c_str());
-        }
-        std::printf("%4u  %s\n", index, to_string(actions[index]).c_str());
-        world.step(actions[index]);
-        for (const std::string& line : world.notes()) {
-            std::printf("          %s\n", line.c_str());
-        }
-    }
-    bool rests = true;
-    for (const RdmSimAction& action : world.enabled_actions()) {
-        rests = rests && !is_progress(action);
-    }
-    if (rests && world.violations().empty()) {
-        world.check_rest();
-    }
-    print(world.violations());
-    return world.violations().empty() ? 0 : 1;
+int replay(const RdmConfig& config, const Path& path) {
+    return dat::sim::replay<RdmWorld>(
+        config, path, [](const RdmSimAction& action) { return is_progress(action); });
 }
 
 struct Ways {
@@ -408,7 +296,7 @@ int search(const Options& options) {
         std::printf("%zu worlds met again behave as the first\n", found.audited);
     }
     if (options.coverage) {
-        print_coverage(coverage);
+        print_coverage<core::RdmState, core::RdmStimulus>(coverage);
     }
     if (found.violation.empty()) {
         std::printf("passed: size %s, fault %s\n", options.size->name,

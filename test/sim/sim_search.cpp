@@ -5,13 +5,12 @@
 // lead to it and the command that replays them. Exit status: 0 nothing is
 // violated, 1 something is, 2 bad usage.
 // May include: core.
+#include "sim/command.h"
 #include "sim/search.h"
 
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <getopt.h>
-#include <iterator>
 #include <string>
 
 using namespace dat::sim;
@@ -36,11 +35,6 @@ struct Options {
     bool audit = false;
     std::string replay;
 };
-
-[[noreturn]] void bad(const char* what, const char* value) {
-    std::fprintf(stderr, "sim_search: %s: %s (--help shows the options)\n", what, value);
-    std::exit(2);
-}
 
 using Kind = core::ServicePoint::Kind;
 
@@ -81,36 +75,6 @@ constexpr Size kSizes[] = {
      [](Config& c) { c.listener[1] = Kind::reserved; }},
 };
 
-// A build without optimization or with a sanitizer is slow.
-#if defined(__has_feature) // clang
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define DAT_SANITIZED
-#endif
-#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) // g++
-#define DAT_SANITIZED
-#endif
-#if defined(DAT_SANITIZED) || !defined(__OPTIMIZE__)
-constexpr std::size_t kAffordable = 1;
-#else
-constexpr std::size_t kAffordable = std::size(kSizes);
-#endif
-
-// The sizes for a test of this build: the first alone where it is slow.
-void list_sizes() {
-    for (std::size_t i = 0; i < kAffordable; ++i) {
-        std::printf("%s\n", kSizes[i].name);
-    }
-}
-
-const Size& size_or_exit(const char* text) {
-    for (const Size& size : kSizes) {
-        if (std::strcmp(size.name, text) == 0) {
-            return size;
-        }
-    }
-    bad("no such size", text);
-}
-
 Config config_of(const Options& options) {
     Config config;
     config.fault = options.fault;
@@ -122,24 +86,8 @@ Config config_of(const Options& options) {
     config.budget.connects = 1;
     config.budget.misfortunes = 1;
     config.may_connect = {true, false};
-    size_or_exit(options.size.c_str()).set(config);
+    size_or_exit(kSizes, options.size.c_str()).set(config);
     return config;
-}
-
-void print_help() {
-    std::fputs(kUsage, stdout);
-    for (const Size& size : kSizes) {
-        std::printf("    %-14s%s\n", size.name, size.what);
-    }
-}
-
-Fault fault_or_exit(const char* text) {
-    for (std::size_t i = 0; i < static_cast<std::size_t>(Fault::count_); ++i) {
-        if (name(static_cast<Fault>(i)) == text) {
-            return static_cast<Fault>(i);
-        }
-    }
-    bad("no such fault", text);
 }
 
 Options parse(int argc, char** argv) {
@@ -157,7 +105,7 @@ Options parse(int argc, char** argv) {
             out.size = optarg;
             break;
         case 'f':
-            out.fault = fault_or_exit(optarg);
+            out.fault = fault_or_exit<Fault>(optarg);
             break;
         case 'r':
             out.replay = optarg;
@@ -166,11 +114,9 @@ Options parse(int argc, char** argv) {
             out.audit = true;
             break;
         case 'h':
-            print_help();
-            std::exit(0);
+            print_help(kUsage, kSizes);
         case 'l':
-            list_sizes();
-            std::exit(0);
+            print_sizes(kSizes, 1);
         default:
             std::exit(2);
         }
@@ -181,33 +127,9 @@ Options parse(int argc, char** argv) {
     return out;
 }
 
-// Takes the actions one by one, prints what each causes, and returns 1 where
-// something is violated.
-int replay(Config config, const Path& path) {
-    config.notes = true;
-    World world(config);
-    for (const std::uint16_t index : path) {
-        const std::vector<Action> actions = world.enabled_actions();
-        if (index >= actions.size()) {
-            bad("no such action", std::to_string(index).c_str());
-        }
-        std::printf("%4u  %s\n", index, to_string(actions[index]).c_str());
-        world.step(actions[index]);
-        for (const std::string& line : world.notes()) {
-            std::printf("          %s\n", line.c_str());
-        }
-    }
-    bool rests = true;
-    for (const Action& action : world.enabled_actions()) {
-        rests = rests && !is_progress(action.kind);
-    }
-    if (rests && world.violations().empty()) {
-        world.check_rest();
-    }
-    for (const Violation& violation : world.violations()) {
-        std::printf("host %c: %s\n", violation.host == 0 ? 'A' : 'B', violation.rule.data());
-    }
-    return world.violations().empty() ? 0 : 1;
+int replay(const Config& config, const Path& path) {
+    return dat::sim::replay<World>(config, path,
+                                   [](const Action& action) { return is_progress(action.kind); });
 }
 
 void print_counts(const SearchResult& result) {

@@ -18,12 +18,13 @@ namespace dat::core {
 
 // One finished operation.
 struct Completion {
-    void* context;        // as posted, unmodified (DTO-7)
-    std::uint64_t flags;  // opaque here: the libfabric completion flags
-    std::size_t length;   // bytes moved (DTO-11); undefined unless success (DTO-10)
-    void* buffer;         // where a receive was placed, else nullptr
-    std::uint64_t data;   // remote CQ data, where `flags` says so
-    std::size_t overflow; // bytes that did not fit (local_length); of a success: its tag
+    void* context;       // as posted, unmodified (DTO-7)
+    std::uint64_t flags; // opaque here: the libfabric completion flags
+    std::size_t length;  // bytes moved (DTO-11); undefined unless success (DTO-10)
+    void* buffer;        // where a receive was placed, else nullptr
+    std::uint64_t
+        data; // remote CQ data, where `flags` says so; of a failure: the tag, if it has one
+    std::size_t overflow; // bytes that did not fit (local_length); of a success: the tag, or 0
     DtoStatus status;
     std::uint32_t source = 0; // opaque here: whom a message came from; 0: it does not say
 };

@@ -61,9 +61,9 @@ constexpr std::array<Row, kRdmStimulusCount> build() {
     constexpr RdmTodo retry = todo(RdmAction::retry);
     constexpr RdmTodo expect = todo(RdmAction::expect);
     constexpr RdmTodo go = todo(RdmAction::go);
-#define now(TODO) keep(RdmVerdict::go, TODO)
-#define to(S, TODO) move(RdmState::S, TODO)
-#define gone(TODO) move(RdmState::removed, TODO)
+#define now(ACTIONS) keep(RdmVerdict::go, ACTIONS)
+#define to(S, ACTIONS) move(RdmState::S, ACTIONS)
+#define gone(ACTIONS) move(RdmState::removed, ACTIONS)
 #define DAT_RDM_ROW(stimulus, cls, meaning, ...) row(__VA_ARGS__),
     return {{
 #include "core/rdm_peer.def"

@@ -286,7 +286,7 @@ int get_flags(Alias& alias, std::uint64_t& flags) {
 }
 
 int set_flags(const char* call, Alias& alias, std::uint64_t flags) {
-    if (!are_default_flags(call, alias.endpoint, flags)) {
+    if (!are_default_flags(call, alias.endpoint.domain().offering(), flags)) {
         return -FI_EINVAL;
     }
     std::atomic<std::uint64_t>& to = (flags & FI_TRANSMIT) != 0 ? alias.tx_flags : alias.rx_flags;
@@ -376,18 +376,6 @@ Alias::Alias(Endpoint& of, std::uint64_t of_requests, std::uint64_t of_receives)
 }
 
 } // namespace
-
-bool are_default_flags(const char* call, Endpoint& ep, std::uint64_t flags) {
-    const bool sends = (flags & FI_TRANSMIT) != 0;
-    const Offering& offering = ep.domain().offering();
-    const std::uint64_t offered = sends ? offering.tx_op_flags : offering.rx_op_flags;
-    if (sends != ((flags & FI_RECV) != 0) && (flags & ~(FI_TRANSMIT | FI_RECV) & ~offered) == 0) {
-        return true;
-    }
-    DAT_WARN(ep_ctrl, "%s = 0x%llx: either FI_TRANSMIT or FI_RECV, and bits of 0x%llx", call,
-             static_cast<unsigned long long>(flags), static_cast<unsigned long long>(offered));
-    return false;
-}
 
 int open_alias(Endpoint& ep, std::uint64_t flags, fid** alias) {
     return add(ep, ep.tx_flags(), ep.rx_flags(), flags, alias);

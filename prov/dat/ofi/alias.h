@@ -11,12 +11,8 @@
 
 namespace dat::ofi {
 
-// Whether `flags` are FI_TRANSMIT or FI_RECV, not both, and flags that operations of that direction
-// may have by default; if not, logs why for `call`.
-bool are_default_flags(const char* call, Endpoint& ep, std::uint64_t flags);
-
-// `flags` as above, or 0: those of the endpoint. 0 or -FI_E*. The endpoint is not closed before
-// its aliases are.
+// `flags` as are_default_flags() has them, or 0: those of the endpoint. 0 or -FI_E*. The endpoint
+// is not closed before its aliases are.
 int open_alias(Endpoint& ep, std::uint64_t flags, fid** alias);
 
 } // namespace dat::ofi

@@ -27,7 +27,6 @@ namespace dat::ofi {
 namespace {
 
 constexpr std::uint64_t kNeedsTxQueue = FI_SEND | FI_READ | FI_WRITE;
-constexpr std::size_t kDefaultMinMulti = 64; // bytes
 
 Endpoint& endpoint_of(fid_t f) { return object_of<Endpoint, fid_ep>(f); }
 
@@ -58,39 +57,15 @@ int bind(fid_t f, fid_t to, std::uint64_t flags) {
     }
 }
 
-int get_flags(const Endpoint& ep, std::uint64_t& flags) {
-    if ((flags & (FI_TRANSMIT | FI_RECV)) == (FI_TRANSMIT | FI_RECV) ||
-        (flags & (FI_TRANSMIT | FI_RECV)) == 0) {
-        DAT_WARN(ep_ctrl, "fi_control(FI_GETOPSFLAG): set either FI_TRANSMIT or FI_RECV");
-        return -FI_EINVAL;
-    }
-    flags = (flags & FI_TRANSMIT) != 0 ? ep.tx_flags() : ep.rx_flags();
-    return 0;
-}
-
-int set_flags(Endpoint& ep, std::uint64_t flags) {
-    if (!are_default_flags("fi_control(FI_SETOPSFLAG)", ep, flags)) {
-        return -FI_EINVAL;
-    }
-    const bool tx = (flags & FI_TRANSMIT) != 0;
-    const std::uint64_t wanted = flags & ~(FI_TRANSMIT | FI_RECV);
-    const soft::GateCaller in(ep.gate());
-    if (tx) {
-        ep.set_tx_flags(wanted);
-    } else {
-        ep.set_rx_flags(wanted);
-    }
-    return 0;
-}
-
 int control(fid_t f, int command, void* arg) {
     switch (command) {
     case FI_ENABLE:
         return no_throw([&] { return endpoint_of(f).enable(); });
     case FI_GETOPSFLAG:
-        return get_flags(endpoint_of(f), *static_cast<std::uint64_t*>(arg));
+        return get_default_flags(endpoint_of(f), *static_cast<std::uint64_t*>(arg));
     case FI_SETOPSFLAG:
-        return set_flags(endpoint_of(f), *static_cast<const std::uint64_t*>(arg));
+        return set_default_flags(endpoint_of(f), endpoint_of(f).domain().offering(),
+                                 *static_cast<const std::uint64_t*>(arg));
     case FI_ALIAS: {
         const auto& asked = *static_cast<const struct fi_alias*>(arg);
         return open_alias(endpoint_of(f), asked.flags, asked.fid);
@@ -109,29 +84,14 @@ int get_ep_option(fid_t f, int level, int name, void* value, std::size_t* size) 
         return get_option(level, name, endpoint_of(f).domain().offering().connection_data, value,
                           size);
     }
-    const std::size_t least = endpoint_of(f).min_multi();
-    if (*size < sizeof least) {
-        *size = sizeof least;
-        return -FI_ETOOSMALL;
-    }
-    std::memcpy(value, &least, sizeof least);
-    *size = sizeof least;
-    return 0;
+    return get_min_multi(endpoint_of(f), value, size);
 }
 
 int set_ep_option(fid_t f, int level, int name, const void* value, std::size_t size) {
     if (level != FI_OPT_ENDPOINT || name != FI_OPT_MIN_MULTI_RECV) {
         return set_option(level, name, value, size);
     }
-    std::size_t least = 0;
-    if (size != sizeof least) {
-        DAT_WARN(ep_ctrl, "fi_setopt(FI_OPT_MIN_MULTI_RECV): a value of %zu bytes; it has %zu",
-                 size, sizeof least);
-        return -FI_EINVAL;
-    }
-    std::memcpy(&least, value, sizeof least);
-    endpoint_of(f).set_min_multi(least);
-    return 0;
+    return set_min_multi(endpoint_of(f), value, size);
 }
 
 ssize_t cancel(fid_t f, void* context) {
@@ -208,9 +168,8 @@ bool fits_endpoint(const char* call, const fi_info* info, const Offering& offeri
 
 Endpoint::Endpoint(Domain& domain, const fi_info& info, void* context, core::State initial,
                    EndpointWatcher* watcher)
-    : domain_(domain), gate_(domain.gate()), watcher_(watcher), zone_(zone_of(domain, info)),
-      caps_(info.caps), tx_flags_(info.tx_attr->op_flags), rx_flags_(info.rx_attr->op_flags),
-      inject_size_(info.tx_attr->inject_size),
+    : Bindings(domain, info.tx_attr->op_flags, info.rx_attr->op_flags), watcher_(watcher),
+      zone_(zone_of(domain, info)), caps_(info.caps), inject_size_(info.tx_attr->inject_size),
       sizes_are_default_(has_default_sizes(info, domain.offering())),
       message_size_(domain.offering().message_size),
       name_(address_in(info.src_addr, info.src_addrlen)),
@@ -266,102 +225,10 @@ Endpoint::~Endpoint() {
     if (EventQueue* async = domain_.async_queue(); async && async != eq_) {
         async->purge(&fid);
     }
-    for (CompletionQueue* cq : {tx_cq_, rx_cq_}) {
-        if (cq) {
-            cq->users.remove();
-        }
-    }
-    for_each_counter([](Counter& counter) { counter.users.remove(); });
     if (srx_) {
         srx_->users.remove();
     }
     domain_.users.remove();
-}
-
-int Endpoint::bind_queue(EventQueue& eq) {
-    if (eq_ || enabled_ || &eq.fabric() != &domain_.fabric()) {
-        DAT_WARN(ep_ctrl, "fi_ep_bind(): %s",
-                 eq_        ? "an event queue is bound already"
-                 : enabled_ ? "the endpoint is enabled already"
-                            : "the event queue belongs to another fabric");
-        return enabled_ ? -FI_EOPBADSTATE : -FI_EINVAL;
-    }
-    const int rc = no_throw([&] { return eq.add_source(domain_); });
-    if (rc == 0) {
-        eq_ = &eq;
-        eq.users.add();
-    }
-    return rc;
-}
-
-int Endpoint::bind_queue(CompletionQueue& cq, std::uint64_t flags) {
-    constexpr std::uint64_t kDirections = FI_TRANSMIT | FI_RECV;
-    const bool tx = (flags & FI_TRANSMIT) != 0;
-    const bool rx = (flags & FI_RECV) != 0;
-    if ((flags & ~(kDirections | FI_SELECTIVE_COMPLETION)) != 0 || (!tx && !rx)) {
-        DAT_WARN(ep_ctrl,
-                 "fi_ep_bind(): flags = 0x%llx; FI_TRANSMIT, FI_RECV or both, and "
-                 "FI_SELECTIVE_COMPLETION are offered",
-                 static_cast<unsigned long long>(flags));
-        return -FI_EINVAL;
-    }
-    if (enabled_ || (tx && tx_cq_) || (rx && rx_cq_) || &cq.domain() != &domain_) {
-        DAT_WARN(ep_ctrl, "fi_ep_bind(): %s",
-                 enabled_                   ? "the endpoint is enabled already"
-                 : &cq.domain() != &domain_ ? "the completion queue belongs to another domain"
-                                            : "a completion queue is bound already");
-        return enabled_ ? -FI_EOPBADSTATE : -FI_EINVAL;
-    }
-    const std::uint64_t reports = (flags & FI_SELECTIVE_COMPLETION) == 0 ? FI_COMPLETION : 0;
-    if (tx) {
-        tx_cq_ = &cq;
-        tx_reports_ = reports;
-        cq.users.add();
-    }
-    if (rx) {
-        rx_cq_ = &cq;
-        rx_reports_ = reports;
-        cq.users.add();
-    }
-    return 0;
-}
-
-int Endpoint::bind_counter(Counter& cntr, std::uint64_t flags) {
-    constexpr std::uint64_t kCounted =
-        FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
-    if ((flags & ~kCounted) != 0 || flags == 0) {
-        DAT_WARN(ep_ctrl,
-                 "fi_ep_bind(): flags = 0x%llx with a counter; FI_SEND, FI_RECV, FI_READ, "
-                 "FI_WRITE, FI_REMOTE_READ and FI_REMOTE_WRITE are offered",
-                 static_cast<unsigned long long>(flags));
-        return -FI_EINVAL;
-    }
-    soft::Endpoint::Counters bound = counters_;
-    const auto bind = [&](std::uint64_t flag, core::Counter*& slot) {
-        if ((flags & flag) == 0) {
-            return true;
-        }
-        const bool free = !slot;
-        slot = &cntr;
-        return free;
-    };
-    bool free = bind(FI_SEND, bound.send);
-    free &= bind(FI_RECV, bound.receive);
-    free &= bind(FI_READ, bound.read);
-    free &= bind(FI_WRITE, bound.write);
-    free &= bind(FI_REMOTE_READ, bound.remote_read);
-    free &= bind(FI_REMOTE_WRITE, bound.remote_write);
-    if (enabled_ || !free || &cntr.domain() != &domain_) {
-        DAT_WARN(ep_ctrl, "fi_ep_bind(): %s",
-                 enabled_ ? "the endpoint is enabled already"
-                 : free   ? "the counter belongs to another domain"
-                          : "a counter is bound already for one of these operations");
-        return enabled_ ? -FI_EOPBADSTATE : -FI_EINVAL;
-    }
-    for_each_counter([](Counter& counter) { counter.users.remove(); });
-    counters_ = bound;
-    for_each_counter([](Counter& counter) { counter.users.add(); });
-    return 0;
 }
 
 int Endpoint::bind_shared(SharedContext& srx) {

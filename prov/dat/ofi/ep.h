@@ -6,10 +6,7 @@
 #ifndef DAT_OFI_EP_H
 #define DAT_OFI_EP_H
 
-#include "ofi/cntr.h"
-#include "ofi/cq.h"
-#include "ofi/domain.h"
-#include "ofi/eq.h"
+#include "ofi/bindings.h"
 #include "ofi/fid.h"
 #include "ofi/srx.h"
 #include "soft/endpoint.h"
@@ -41,7 +38,7 @@ class EndpointWatcher {
     ~EndpointWatcher() = default;
 };
 
-class Endpoint final : public fid_ep, private soft::EndpointOwner {
+class Endpoint final : public fid_ep, public Bindings, private soft::EndpointOwner {
   public:
     // `initial`: as core::Endpoint. `watcher`: has its events instead of an event queue. Throws
     // std::bad_alloc.
@@ -51,36 +48,14 @@ class Endpoint final : public fid_ep, private soft::EndpointOwner {
     // read are gone, nothing comes afterwards.
     ~Endpoint();
 
-    Domain& domain() { return domain_; }
     soft::Endpoint& soft() { return soft_; }
-    soft::Gate& gate() { return gate_; }
 
-    int bind_queue(EventQueue& eq);
-    int bind_queue(CompletionQueue& cq, std::uint64_t flags);
-    int bind_counter(Counter& cntr, std::uint64_t flags);
     int bind_shared(SharedContext& srx);
     int enable();
 
-    // Defaults for calls without flags, and what applies to those with.
-    std::uint64_t tx_flags() const { return tx_flags_; }
-    std::uint64_t rx_flags() const { return rx_flags_; }
-    void set_tx_flags(std::uint64_t flags) { tx_flags_ = flags; }
-    void set_rx_flags(std::uint64_t flags) { rx_flags_ = flags; }
-    // The same, with FI_COMPLETION wherever a success is reported.
-    std::uint64_t tx_usual() const { return tx_flags_ | tx_reports_; }
-    std::uint64_t rx_usual() const { return rx_flags_ | rx_reports_; }
-    // Whether a success is reported, by the flags of an operation.
-    bool tx_reported(std::uint64_t flags) const {
-        return ((flags | tx_reports_) & FI_COMPLETION) != 0;
-    }
-    bool rx_reported(std::uint64_t flags) const {
-        return ((flags | rx_reports_) & FI_COMPLETION) != 0;
-    }
     std::size_t inject_size() const { return inject_size_; }
     std::size_t read_segments() const { return domain_.offering().limits.read_segments; }
     std::size_t message_size() const { return message_size_; }
-    // FI_OPT_MIN_MULTI_RECV, in bytes.
-    std::size_t min_multi() const { return min_multi_; }
     void set_min_multi(std::size_t least);
     // Takes the protection zone; nullptr: the info's auth_key is none, which is logged.
     static ZoneHandle zone_of(Domain& domain, const fi_info& info);
@@ -135,15 +110,6 @@ class Endpoint final : public fid_ep, private soft::EndpointOwner {
     void peer_left() override;
     bool is_held_back(const core::ConnectionEvent& event) const;
     void give_held();
-    template <class Call> void for_each_counter(Call&& call) {
-        for (core::Counter* counter :
-             {counters_.send, counters_.write, counters_.read, counters_.receive,
-              counters_.remote_read, counters_.remote_write}) {
-            if (counter) {
-                call(static_cast<Counter&>(*counter));
-            }
-        }
-    }
     // Holds the request whose handle is `handle`; 0 or -FI_EINVAL.
     int hold(fid_t handle);
     int make_ready();
@@ -157,34 +123,21 @@ class Endpoint final : public fid_ep, private soft::EndpointOwner {
     void replace_queue(CompletionQueue*& slot, CompletionQueue* cq);
     std::optional<std::chrono::microseconds> connect_timeout() const;
 
-    Domain& domain_;
-    soft::Gate& gate_; // the domain's, in one step
     EndpointWatcher* const watcher_;
     ZoneHandle zone_; // guarded by the gate
-    EventQueue* eq_ = nullptr;
     // For the events of an attempt: of the first, which may have private data, and of its end;
     // and for the one that says that it is broken. Guarded by the gate.
     EventQueue::Events room_;
     EventQueue::Events async_room_;
     EventQueue::Events held_; // the end, while await_peer() holds it back
-    CompletionQueue* tx_cq_ = nullptr;
-    CompletionQueue* rx_cq_ = nullptr;
     SharedContext* srx_ = nullptr;
-    soft::Endpoint::Counters counters_;
     const std::uint64_t caps_;
     bool tx_unwanted_ = false; // EPA-2: modify() said that there is to be no queue
     bool rx_unwanted_ = false;
-    std::uint64_t tx_flags_;
-    std::uint64_t rx_flags_;
     const std::size_t inject_size_;
     bool sizes_are_default_;         // the program has asked for no number of operations
     const std::size_t message_size_; // bytes, at most
-    std::size_t min_multi_ = 0;
-    // FI_COMPLETION, or 0: what each operation has besides its flags.
-    std::uint64_t tx_reports_ = FI_COMPLETION;
-    std::uint64_t rx_reports_ = FI_COMPLETION;
-    bool enabled_ = false;
-    iwarp::SocketAddress name_; // these four: guarded by the gate
+    iwarp::SocketAddress name_;      // these four: guarded by the gate
     iwarp::SocketAddress peer_;
     bool keeps_port_ = false;             // connects from the port of name_ as well
     iwarp::Socket source_;                // bound to it; none: it has been used

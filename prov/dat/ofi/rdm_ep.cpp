@@ -24,11 +24,9 @@ namespace dat::ofi {
 namespace {
 
 constexpr std::uint64_t kNeedsTxQueue = FI_SEND | FI_READ | FI_WRITE;
-constexpr std::size_t kDefaultMinMulti = 64; // bytes
-constexpr std::size_t kPeerQueue = 144;      // requests that are outstanding with one peer
+constexpr std::size_t kPeerQueue = 144; // requests that are outstanding with one peer
 constexpr int kBacklog = 4096;
 constexpr std::uint32_t kAttempts = 64; // at once
-constexpr std::size_t kMostOperations = std::size_t{1} << 20;
 
 RdmEndpoint& endpoint_of(fid_t f) { return object_of<RdmEndpoint, fid_ep>(f); }
 
@@ -61,30 +59,10 @@ int control(fid_t f, int command, void* arg) {
     switch (command) {
     case FI_ENABLE:
         return no_throw([&] { return ep.enable(); });
-    case FI_GETOPSFLAG: {
-        auto& flags = *static_cast<std::uint64_t*>(arg);
-        flags = (flags & FI_TRANSMIT) != 0 ? ep.tx_flags() : ep.rx_flags();
-        return 0;
-    }
-    case FI_SETOPSFLAG: {
-        const std::uint64_t flags = *static_cast<const std::uint64_t*>(arg);
-        const bool tx = (flags & FI_TRANSMIT) != 0;
-        const std::uint64_t wanted = flags & ~(FI_TRANSMIT | FI_RECV);
-        if (tx == ((flags & FI_RECV) != 0) || (wanted & ~(tx ? kTxOpFlags : kRxOpFlags)) != 0) {
-            DAT_WARN(ep_ctrl,
-                     "fi_control(FI_SETOPSFLAG): flags = 0x%llx; either FI_TRANSMIT or "
-                     "FI_RECV, and flags of its operations",
-                     static_cast<unsigned long long>(flags));
-            return -FI_EINVAL;
-        }
-        const soft::GateCaller in(ep.gate());
-        if (tx) {
-            ep.set_tx_flags(wanted);
-        } else {
-            ep.set_rx_flags(wanted);
-        }
-        return 0;
-    }
+    case FI_GETOPSFLAG:
+        return get_default_flags(ep, *static_cast<std::uint64_t*>(arg));
+    case FI_SETOPSFLAG:
+        return set_default_flags(ep, rdm_offering(), *static_cast<const std::uint64_t*>(arg));
     default:
         return -FI_ENOSYS;
     }
@@ -94,29 +72,14 @@ int get_ep_option(fid_t f, int level, int name, void* value, std::size_t* size) 
     if (level != FI_OPT_ENDPOINT || name != FI_OPT_MIN_MULTI_RECV) {
         return -FI_ENOPROTOOPT;
     }
-    const std::size_t least = endpoint_of(f).min_multi();
-    if (*size < sizeof least) {
-        *size = sizeof least;
-        return -FI_ETOOSMALL;
-    }
-    std::memcpy(value, &least, sizeof least);
-    *size = sizeof least;
-    return 0;
+    return get_min_multi(endpoint_of(f), value, size);
 }
 
 int set_ep_option(fid_t f, int level, int name, const void* value, std::size_t size) {
     if (level != FI_OPT_ENDPOINT || name != FI_OPT_MIN_MULTI_RECV) {
         return -FI_ENOPROTOOPT;
     }
-    std::size_t least = 0;
-    if (size != sizeof least) {
-        DAT_WARN(ep_ctrl, "fi_setopt(FI_OPT_MIN_MULTI_RECV): a value of %zu bytes; it has %zu",
-                 size, sizeof least);
-        return -FI_EINVAL;
-    }
-    std::memcpy(&least, value, sizeof least);
-    endpoint_of(f).set_min_multi(least);
-    return 0;
+    return set_min_multi(endpoint_of(f), value, size);
 }
 
 ssize_t cancel(fid_t f, void* context) {
@@ -210,11 +173,10 @@ core::RdmIdentity draw_identity() {
 } // namespace
 
 RdmEndpoint::RdmEndpoint(Domain& domain, Info info, void* context)
-    : fid_ep{}, domain_(domain), gate_(domain.gate()), info_(std::move(info)),
-      peer_info_(fi_dupinfo(info_.get())), zone_(Endpoint::zone_of(domain, *info_)),
-      tx_flags_(info_->tx_attr->op_flags), rx_flags_(info_->rx_attr->op_flags),
-      inject_size_(info_->tx_attr->inject_size), directs_((info_->caps & FI_DIRECTED_RECV) != 0),
-      min_multi_(kDefaultMinMulti), name_(address_in(*info_)),
+    : fid_ep{}, Bindings(domain, info->tx_attr->op_flags, info->rx_attr->op_flags),
+      info_(std::move(info)), peer_info_(fi_dupinfo(info_.get())),
+      zone_(Endpoint::zone_of(domain, *info_)), inject_size_(info_->tx_attr->inject_size),
+      directs_((info_->caps & FI_DIRECTED_RECV) != 0), name_(address_in(*info_)),
       listener_(std::make_unique<SoftListener>(static_cast<AnyListenerOwner&>(*this),
                                                domain.soft().settings())) {
     if (!peer_info_) {
@@ -319,92 +281,7 @@ RdmEndpoint::~RdmEndpoint() {
     if (av_) {
         av_->users.remove();
     }
-    for (CompletionQueue* cq : {tx_cq_, rx_cq_}) {
-        if (cq) {
-            cq->users.remove();
-        }
-    }
-    for_each_counter([](Counter& counter) { counter.users.remove(); });
     domain_.users.remove();
-}
-
-int RdmEndpoint::bind_queue(EventQueue& eq) {
-    if (eq_ || enabled() || &eq.fabric() != &domain_.fabric()) {
-        DAT_WARN(ep_ctrl, "fi_ep_bind(): %s",
-                 eq_         ? "an event queue is bound already"
-                 : enabled() ? "the endpoint is enabled already"
-                             : "the event queue belongs to another fabric");
-        return enabled() ? -FI_EOPBADSTATE : -FI_EINVAL;
-    }
-    const int rc = no_throw([&] { return eq.add_source(domain_); });
-    if (rc == 0) {
-        eq_ = &eq;
-        eq.users.add();
-    }
-    return rc;
-}
-
-int RdmEndpoint::bind_queue(CompletionQueue& cq, std::uint64_t flags) {
-    const bool tx = (flags & FI_TRANSMIT) != 0;
-    const bool rx = (flags & FI_RECV) != 0;
-    if ((flags & ~(FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION)) != 0 || (!tx && !rx)) {
-        DAT_WARN(ep_ctrl,
-                 "fi_ep_bind(): flags = 0x%llx; FI_TRANSMIT, FI_RECV or both, and "
-                 "FI_SELECTIVE_COMPLETION are offered",
-                 static_cast<unsigned long long>(flags));
-        return -FI_EINVAL;
-    }
-    if (enabled() || (tx && tx_cq_) || (rx && rx_cq_) || &cq.domain() != &domain_) {
-        DAT_WARN(ep_ctrl, "fi_ep_bind(): %s",
-                 enabled()                  ? "the endpoint is enabled already"
-                 : &cq.domain() != &domain_ ? "the completion queue belongs to another domain"
-                                            : "a completion queue is bound already");
-        return enabled() ? -FI_EOPBADSTATE : -FI_EINVAL;
-    }
-    const std::uint64_t reports = (flags & FI_SELECTIVE_COMPLETION) == 0 ? FI_COMPLETION : 0;
-    if (tx) {
-        tx_cq_ = &cq;
-        tx_reports_ = reports;
-        cq.users.add();
-    }
-    if (rx) {
-        rx_cq_ = &cq;
-        rx_reports_ = reports;
-        cq.users.add();
-    }
-    return 0;
-}
-
-int RdmEndpoint::bind_counter(Counter& cntr, std::uint64_t flags) {
-    constexpr std::uint64_t kCounted =
-        FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
-    soft::Endpoint::Counters bound = counters_;
-    bool free = true;
-    const auto bind = [&](std::uint64_t flag, core::Counter*& slot) {
-        if ((flags & flag) != 0) {
-            free = free && !slot;
-            slot = &cntr;
-        }
-    };
-    bind(FI_SEND, bound.send);
-    bind(FI_RECV, bound.receive);
-    bind(FI_READ, bound.read);
-    bind(FI_WRITE, bound.write);
-    bind(FI_REMOTE_READ, bound.remote_read);
-    bind(FI_REMOTE_WRITE, bound.remote_write);
-    if ((flags & ~kCounted) != 0 || flags == 0 || enabled() || !free ||
-        &cntr.domain() != &domain_) {
-        DAT_WARN(ep_ctrl,
-                 "fi_ep_bind(): flags = 0x%llx with a counter; FI_SEND, FI_RECV, FI_READ, "
-                 "FI_WRITE, FI_REMOTE_READ and FI_REMOTE_WRITE are offered, each once, before "
-                 "fi_enable(), with a counter of the same domain",
-                 static_cast<unsigned long long>(flags));
-        return enabled() ? -FI_EOPBADSTATE : -FI_EINVAL;
-    }
-    for_each_counter([](Counter& counter) { counter.users.remove(); });
-    counters_ = bound;
-    for_each_counter([](Counter& counter) { counter.users.add(); });
-    return 0;
 }
 
 int RdmEndpoint::bind_vector(AddressVector& av) {
@@ -421,7 +298,7 @@ int RdmEndpoint::bind_vector(AddressVector& av) {
 }
 
 void RdmEndpoint::set_tx_flags(std::uint64_t flags) {
-    tx_flags_ = flags;
+    Bindings::set_tx_flags(flags);
     peer_info_->tx_attr->op_flags = flags;
     for (const auto& each : peers_) {
         if (each->has_endpoint()) {
@@ -457,12 +334,8 @@ int RdmEndpoint::enable() {
                                      .tagged = FI_RECV | FI_TAGGED,
                                      .with_data = FI_REMOTE_CQ_DATA,
                                      .released = FI_MULTI_RECV};
-    const auto limit = [](std::size_t size) {
-        return static_cast<std::uint32_t>(std::max(size, kMostOperations));
-    };
-    auto messages =
-        std::make_unique<rdm::Messages>(domain_.soft(), zone_.get(), flags,
-                                        limit(info_->rx_attr->size), limit(info_->tx_attr->size));
+    const auto most = static_cast<std::uint32_t>(rdm_offering().queue_size);
+    auto messages = std::make_unique<rdm::Messages>(domain_.soft(), zone_.get(), flags, most, most);
     if (const int rc = listener_->listen(kBacklog)) {
         DAT_WARN(ep_ctrl, "fi_enable(): cannot listen on %s: %s", name_.text().c_str(),
                  std::strerror(-rc));
@@ -478,6 +351,7 @@ int RdmEndpoint::enable() {
     messages->set_counters({counters_.send, counters_.receive});
     messages->set_min_multi(min_multi_);
     messages_ = std::move(messages);
+    enabled_ = true;
     av_->add(*this);
     domain_.show();
     domain_.soft().need_progress();

@@ -6,11 +6,8 @@
 #define DAT_OFI_RDM_EP_H
 
 #include "ofi/av.h"
-#include "ofi/cntr.h"
-#include "ofi/cq.h"
-#include "ofi/domain.h"
+#include "ofi/bindings.h"
 #include "ofi/ep.h"
-#include "ofi/eq.h"
 #include "ofi/fid.h"
 #include "ofi/incoming.h"
 #include "ofi/info.h"
@@ -30,6 +27,7 @@
 namespace dat::ofi {
 
 class RdmEndpoint final : public fid_ep,
+                          public Bindings,
                           private AnyListenerOwner,
                           private AddressUser,
                           private soft::Pollable {
@@ -39,33 +37,18 @@ class RdmEndpoint final : public fid_ep,
     ~RdmEndpoint();
 
     int open(); // binds it to its address. 0 or -errno, logged
-    Domain& domain() { return domain_; }
-    soft::Gate& gate() { return gate_; }
     rdm::Messages& messages() { return *messages_; }
-    bool enabled() const { return messages_ != nullptr; }
+    bool enabled() const { return enabled_; }
 
-    int bind_queue(EventQueue& eq);
-    int bind_queue(CompletionQueue& cq, std::uint64_t flags);
-    int bind_counter(Counter& cntr, std::uint64_t flags);
     int bind_vector(AddressVector& av);
     int enable();
     int set_name(const iwarp::SocketAddress& name);
     iwarp::SocketAddress name() const { return name_; }
 
-    std::uint64_t tx_flags() const { return tx_flags_; }
-    std::uint64_t rx_flags() const { return rx_flags_; }
     void set_tx_flags(std::uint64_t flags);
-    void set_rx_flags(std::uint64_t flags) { rx_flags_ = flags; }
-    bool tx_reported(std::uint64_t flags) const {
-        return ((flags | tx_reports_) & FI_COMPLETION) != 0;
-    }
-    bool rx_reported(std::uint64_t flags) const {
-        return ((flags | rx_reports_) & FI_COMPLETION) != 0;
-    }
     std::size_t inject_size() const { return inject_size_; }
     std::size_t message_size() const { return rdm_offering().message_size; }
     bool directs_receives() const { return directs_; }
-    std::size_t min_multi() const { return min_multi_; }
     void set_min_multi(std::size_t least);
 
     // --- under the gate ---
@@ -105,33 +88,13 @@ class RdmEndpoint final : public fid_ep,
     RdmPeer& at_address(const iwarp::SocketAddress& address);
     void drain();
     void next_attempts();
-    template <class Call> void for_each_counter(Call&& call) {
-        for (core::Counter* counter :
-             {counters_.send, counters_.write, counters_.read, counters_.receive,
-              counters_.remote_read, counters_.remote_write}) {
-            if (counter) {
-                call(static_cast<Counter&>(*counter));
-            }
-        }
-    }
 
-    Domain& domain_;
-    soft::Gate& gate_;
     const Info info_;
     Info peer_info_; // of the endpoint of each peer
     ZoneHandle zone_;
-    EventQueue* eq_ = nullptr;
     AddressVector* av_ = nullptr;
-    CompletionQueue* tx_cq_ = nullptr;
-    CompletionQueue* rx_cq_ = nullptr;
-    soft::Endpoint::Counters counters_;
-    std::uint64_t tx_flags_;
-    std::uint64_t rx_flags_;
-    std::uint64_t tx_reports_ = FI_COMPLETION;
-    std::uint64_t rx_reports_ = FI_COMPLETION;
     const std::size_t inject_size_;
     const bool directs_;
-    std::size_t min_multi_;
     iwarp::SocketAddress name_;
     std::unique_ptr<AnyListener> listener_;
     bool watched_ = false; // listener_ is, by the domain

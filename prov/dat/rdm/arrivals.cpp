@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// See messages.h: what comes from a peer, the endpoint itself among them. May include: rdm, soft,
+// core, base.
+#include "rdm/limits.h"
+#include "rdm/messages.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+namespace dat::rdm {
+
+using core::DtoStatus;
+using core::PostVerdict;
+
+std::size_t Peer::longest() const { return kMaxHead + std::max(kEagerShm, kEagerIwarp); }
+
+void Peer::took(std::uint32_t cost) {
+    taken_ += cost;
+    if (taken_ - said_taken_ > messages_.window() / 2) [[unlikely]] {
+        run_soon();
+    }
+}
+
+// A message of this connection is held no longer.
+void Peer::let_go(Unexpected& message) {
+    const std::size_t before = ((message.flags & kHasData) != 0 ? sizeof(std::uint64_t) : 0) +
+                               ((message.flags & kWantsDone) != 0 ? sizeof(std::uint64_t) : 0);
+    const std::uint32_t cost = cost_of(message.size - before);
+    held_ -= cost;
+    took(cost);
+}
+
+void Peer::owe_done(std::uint64_t id) {
+    if (!endpoint_ || self_) {
+        return;
+    }
+    Fetch* const answer = messages_.fetches_.take();
+    if (!answer) {
+        return owner_.give_up(*this);
+    }
+    answer->peer = this;
+    answer->receive = nullptr;
+    answer->id = id;
+    to_say_.push(*answer);
+    run_soon();
+}
+
+bool Peer::arrived(const std::byte* message, std::size_t size) {
+    if (size < sizeof(Head) || !endpoint_) [[unlikely]] {
+        return false;
+    }
+    Head head;
+    const std::byte* const at = get(message, head);
+    // The compiler may not read it again from where the peer can change it.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    size -= sizeof head;
+    if (head.taken - told_ > sent_ - told_) [[unlikely]] {
+        return false; // more than was sent
+    }
+    told_ = head.taken;
+    if (!confirmed_) [[unlikely]] {
+        owner_.confirmed(*this);
+    }
+    switch (head.kind) {
+    case Kind::message:
+    case Kind::tagged:
+        return take_message(head, at, size);
+    case Kind::announced:
+    case Kind::announced_tagged:
+        return take_announced(head, at, size);
+    case Kind::done:
+        return take_done(head.tag);
+    case Kind::taken:
+        return true;
+    case Kind::goodbye:
+        said_goodbye_ = true;
+        return true;
+    }
+    return false;
+}
+
+bool Peer::take_message(const Head& head, const std::byte* at, std::size_t size) {
+    const std::size_t before = ((head.flags & kHasData) != 0 ? sizeof(std::uint64_t) : 0) +
+                               ((head.flags & kWantsDone) != 0 ? sizeof(std::uint64_t) : 0);
+    if (size < before) [[unlikely]] {
+        return false;
+    }
+    const bool tagged = head.kind == Kind::tagged;
+    const std::uint64_t tag = tagged ? head.tag : 0;
+    const std::size_t length = size - before;
+    const std::uint32_t cost = cost_of(length);
+    core::Matching& matching = messages_.matching(tagged);
+    if (core::PostedReceive* const found = matching.arrive(tag, number_)) [[likely]] {
+        Receive& receive = static_cast<Receive&>(*found);
+        if (head.flags == 0 && receive.count == 1 && length <= receive.capacity && !receive.stays())
+            [[likely]] {
+            messages_.into_plain(receive, *this, tag, at, length);
+            took(cost);
+            return true;
+        }
+        std::uint64_t data = 0;
+        std::uint64_t id = 0;
+        if ((head.flags & kHasData) != 0) {
+            at = get(at, data);
+        }
+        if ((head.flags & kWantsDone) != 0) [[unlikely]] {
+            at = get(at, id);
+        }
+        const soft::Iov payload{const_cast<std::byte*>(at), length};
+        messages_.into(receive, *this, tag, head.flags, data, {&payload, 1}, length);
+        took(cost);
+        if (id != 0) [[unlikely]] {
+            owe_done(id);
+        }
+        return true;
+    }
+    if (taken_ + held_ + cost - said_taken_ > messages_.window()) {
+        return false; // more than it may
+    }
+    Unexpected* const held = messages_.new_unexpected(size);
+    if (!held) {
+        return false;
+    }
+    held->from(tag, number_);
+    held->turn = turn_;
+    held->kind = head.kind;
+    held->flags = head.flags;
+    std::byte* to = held->behind();
+    for (std::size_t i = 0; i < before; i += sizeof(std::uint64_t)) {
+        std::uint64_t number = 0;
+        at = get(at, number);
+        std::memcpy(to, &number, sizeof number);
+        to += sizeof number;
+    }
+    if (length > 0) {
+        std::memcpy(to, at, length);
+    }
+    held_ += cost;
+    matching.keep(*held);
+    return true;
+}
+
+bool Peer::take_announced(const Head& head, const std::byte* at, std::size_t size) {
+    const bool has_data = (head.flags & kHasData) != 0;
+    const std::size_t segments = head.segments;
+    if (segments > kMaxPlaces || (head.flags & ~kHasData) != 0 ||
+        size != (has_data ? 16 : 8) + segments * sizeof(Place)) {
+        return false;
+    }
+    const bool tagged = head.kind == Kind::announced_tagged;
+    const std::uint64_t tag = tagged ? head.tag : 0;
+    std::uint64_t data = 0;
+    std::uint64_t id = 0;
+    std::array<Place, kMaxPlaces> places;
+    if (has_data) {
+        at = get(at, data);
+    }
+    at = get(at, id);
+    for (std::size_t i = 0; i < segments; ++i) {
+        at = get(get(at, places[i].key), places[i].length);
+        if (places[i].length == 0) {
+            return false;
+        }
+    }
+    core::Matching& matching = messages_.matching(tagged);
+    if (core::PostedReceive* const found = matching.arrive(tag, number_)) {
+        messages_.fetch_into(static_cast<Receive&>(*found), *this, tag, head.flags, data, id,
+                             {places.data(), segments});
+        return true;
+    }
+    Unexpected* const held = announced_ < kMaxAnnounced ? messages_.new_unexpected(size) : nullptr;
+    if (!held) {
+        return false;
+    }
+    ++announced_;
+    held->from(tag, number_);
+    held->turn = turn_;
+    held->kind = head.kind;
+    held->flags = head.flags;
+    std::byte* to = held->behind();
+    if (has_data) {
+        std::memcpy(to, &data, sizeof data);
+        to += sizeof data;
+    }
+    std::memcpy(to, &id, sizeof id);
+    if (segments > 0) {
+        std::memcpy(to + sizeof id, places.data(), segments * sizeof(Place));
+    }
+    matching.keep(*held);
+    return true;
+}
+
+bool Peer::take_done(std::uint64_t id) {
+    Send* const send = messages_.send_of(id);
+    if (!send || send->peer != this || !send->waits) {
+        return false;
+    }
+    messages_.finish(*send, DtoStatus::success);
+    return true;
+}
+
+// --- to itself ---
+
+PostVerdict Peer::send_to_self(const Outgoing& out) {
+    core::Matching& matching = messages_.matching(out.tagged);
+    const std::uint64_t tag = out.tagged ? out.tag : 0;
+    const auto flags = static_cast<std::uint8_t>(out.has_data ? kHasData : 0);
+    if (core::PostedReceive* const found = matching.arrive(tag, number_)) {
+        messages_.into(static_cast<Receive&>(*found), *this, tag, flags, out.data,
+                       {out.iov, out.count}, out.length);
+        messages_.report_send(out, DtoStatus::success);
+        return PostVerdict::posted;
+    }
+    const std::size_t before = out.has_data ? sizeof out.data : 0;
+    const bool here = !out.delivered && out.length <= kEagerShm &&
+                      held_ + cost_of(out.length) <= messages_.window();
+    Unexpected* const held = messages_.new_unexpected(
+        here ? before + out.length
+             : before + sizeof(std::uint64_t) + (out.length > 0 ? sizeof(Place) : 0));
+    Send* const send = here || !held ? nullptr : messages_.new_send(*this, out);
+    if (!held || (!here && !send)) {
+        if (held) {
+            messages_.free(*held);
+        }
+        return PostVerdict::full;
+    }
+    held->from(tag, number_);
+    held->turn = turn_;
+    held->flags = flags;
+    std::byte* at = held->behind();
+    if (out.has_data) {
+        std::memcpy(at, &out.data, sizeof out.data);
+        at += sizeof out.data;
+    }
+    if (here) {
+        held->kind = out.tagged ? Kind::tagged : Kind::message;
+        for (std::size_t i = 0; i < out.count; ++i) {
+            at = std::copy_n(out.iov[i].base, out.iov[i].length, at);
+        }
+        held_ += cost_of(out.length);
+        messages_.report_send(out, DtoStatus::success);
+    } else {
+        held->kind = out.tagged ? Kind::announced_tagged : Kind::announced;
+        std::memcpy(at, &send->id, sizeof send->id);
+        if (out.length > 0) {
+            const Place place{0, static_cast<std::uint32_t>(out.length)};
+            std::memcpy(at + sizeof send->id, &place, sizeof place);
+        }
+        send->waits = true;
+        waiting_.push(*send);
+        ++announced_;
+    }
+    matching.keep(*held);
+    return PostVerdict::posted;
+}
+
+} // namespace dat::rdm

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// What is sent at once, and what is held, at most. May include: rdm, soft.
+#ifndef DAT_RDM_LIMITS_H
+#define DAT_RDM_LIMITS_H
+
+#include "rdm/wire.h"
+#include "soft/shm/segment.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace dat::rdm {
+
+// One record of shared memory holds it, with its head. Beyond that two copies through memory take
+// longer than one of the receiver's.
+inline constexpr std::size_t kEagerShm = shm::kPiece - kMaxHead;
+inline constexpr std::size_t kEagerIwarp = std::size_t{16} * 1024;
+// Messages of one peer that are announced, and held, at most.
+inline constexpr std::uint32_t kMaxAnnounced = 1U << 20;
+
+} // namespace dat::rdm
+
+#endif
