@@ -88,13 +88,20 @@ int Completions::settle() const {
     channel.lower();
     int rc = 0;
     for (rpma_cq* const queue : queues) {
-        const int told = queue ? queue->ops->tell(&queue->cq.get()->fid, channel.fd()) : 0;
+        const int told = queue ? queue->tell_of_more() : 0;
         rc = told ? told : rc;
     }
     if (rc) {
         channel.raise();
     }
     return rc;
+}
+
+// What has been fetched already the queue below does not know of.
+int rpma_cq::tell_of_more() {
+    return any_ready_.load(std::memory_order_acquire)
+               ? -FI_EAGAIN
+               : ops->tell(&cq.get()->fid, completions.channel.fd());
 }
 
 int rpma_cq::open(rpma_peer& peer, std::uint32_t size) {
@@ -168,7 +175,21 @@ int rpma_cq::take_ready(ibv_wc* wc, int count) {
 int rpma_cq::take(ibv_wc* wc, int count) {
     int taken = any_ready_.load(std::memory_order_acquire) ? take_ready(wc, count) : 0;
     taken += taken < count ? fetch(wc + taken, count - taken) : 0;
-    return taken == 0 && is_watched() ? settle_and_take(wc, count) : taken;
+    if (!is_watched()) {
+        return taken;
+    }
+    if (taken == 0) {
+        return settle_and_take(wc, count);
+    }
+    settle_if_last();
+    return taken;
+}
+
+// The last one was taken: the next wait is to sleep, not to find the descriptor readable still.
+void rpma_cq::settle_if_last() {
+    if (!is_filled()) {
+        waited_.store(completions.settle() != 0, std::memory_order_relaxed);
+    }
 }
 
 // Nothing was there. Where its descriptor is readable for what has been withheld, it is not to be.
@@ -199,6 +220,9 @@ int rpma_cq::take_one(ibv_wc& wc) {
                           wc.qp_num = number;
                       })) {
     case straight::Taken::one:
+        if (is_watched()) [[unlikely]] {
+            settle_if_last();
+        }
         return 1;
     case straight::Taken::none:
         return is_watched() ? settle_and_take(&wc, 1) : 0;
@@ -248,10 +272,6 @@ rpma_cq* wait_for(Completions& completions, int& rc) {
                 return queue;
             }
         }
-        bool withheld = false;
-        for (rpma_cq* const queue : completions.queues) {
-            withheld = (queue && queue->forget_withheld()) || withheld;
-        }
         const int told = completions.settle();
         if (told == -FI_EAGAIN) {
             continue;
@@ -260,7 +280,7 @@ rpma_cq* wait_for(Completions& completions, int& rc) {
             rc = RPMA_FAILURE("waiting for completions", told);
             return nullptr;
         }
-        if (woken && withheld) { // who was told by poll(2) is not to sleep here
+        if (woken) { // who was told by poll(2) is not to sleep here (RP-14)
             return completions.queues[0];
         }
         if (completions.channel.is_nonblocking()) {

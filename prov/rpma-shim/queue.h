@@ -47,11 +47,12 @@ struct rpma_cq {
     int take_one(ibv_wc& wc);
     // Something is there to be taken; fetches it.
     bool is_filled();
-    // Whether something that is not to be taken yet has been found since it was last asked.
-    bool forget_withheld() { return withheld_.exchange(false); }
+    // From now on the descriptor becomes readable where something comes. 0; -FI_EAGAIN: something
+    // is there; or another -FI_E*.
+    int tell_of_more();
     // What has been withheld is to be taken now.
     void release();
-    // A thread waits for it, and takes all then, until there is no more.
+    // A thread waits for it: the descriptor is to be seen to when the last has been taken.
     void waited() { waited_.store(true, std::memory_order_relaxed); }
 
     dat::rpma::Completions& completions;
@@ -64,6 +65,7 @@ struct rpma_cq {
     int fetch(ibv_wc* wc, int count);
     int sift(ibv_wc* wc, int count);
     int settle_and_take(ibv_wc* wc, int count);
+    void settle_if_last();
     // The descriptor has to be seen to when nothing is left.
     bool is_watched() const {
         return waited_.load(std::memory_order_relaxed) || withheld_.load(std::memory_order_relaxed);

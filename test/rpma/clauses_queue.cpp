@@ -189,6 +189,52 @@ RPMA_TEST(rpma_arming, of_a_new_queue__is_there) {
     expect_wc(pair.b.cq(), IBV_WC_RECV, 1);
 }
 
+// RP-14: the descriptor told of a completion that was taken without a wait. Whoever sees it
+// readable and waits then is not to sleep for the next one, which may never come.
+RPMA_TEST(rpma_arming, of_what_was_taken_unwaited__does_not_make_the_wait_sleep) {
+    Pair pair;
+    EXPECT_OK(rpma_recv(pair.b, pair.theirs.mr, 0, 16, context_of(1)));
+    send(pair.a, pair.mine, 2);
+    cr_assert(readable(fd_of(pair.b.cq()), kSoon));
+    ibv_wc wc{};
+    EXPECT_OK(rpma_cq_get_wc(pair.b.cq(), 1, &wc, nullptr));
+    if (readable(fd_of(pair.b.cq()), 0)) {
+        EXPECT_OK(rpma_cq_wait(pair.b.cq()));
+    }
+    cr_assert_eq(rpma_cq_get_wc(pair.b.cq(), 1, &wc, nullptr), RPMA_E_NO_COMPLETION);
+    cr_assert_not(readable(fd_of(pair.b.cq()), 0));
+}
+
+// RP-16: who waits and takes the one that came need not ask for another: nothing is left to be
+// seen by poll(2), and what the other queue of the channel has is.
+RPMA_TEST(rpma_arming, of_the_last_that_is_taken__is_over) {
+    Config config;
+    with_rcq(config, true);
+    Pair pair(config, config);
+    const int fd = channel_of(pair.b);
+    ibv_wc wc{};
+    bool is_rcq = false;
+    rpma_cq* cq = nullptr;
+    for (int i = 0; i < 3; ++i) {
+        EXPECT_OK(rpma_recv(pair.b, pair.theirs.mr, 0, 16, context_of(1)));
+        send(pair.a, pair.mine, 2);
+        EXPECT_OK(rpma_conn_wait(pair.b, 0, &cq, &is_rcq));
+        cr_assert(is_rcq);
+        if (i == 1) { // the main queue is empty, and is asked first
+            cr_assert_eq(rpma_cq_get_wc(pair.b.cq(), 1, &wc, nullptr), RPMA_E_NO_COMPLETION);
+            cr_assert(readable(fd, 0));
+        }
+        EXPECT_OK(rpma_cq_get_wc(cq, 1, &wc, nullptr));
+        cr_assert_not(readable(fd, 0));
+        EXPECT_OK(rpma_write(pair.b, pair.mine.remote, 0, pair.theirs.mr, 0, 16,
+                             RPMA_F_COMPLETION_ALWAYS, nullptr));
+        EXPECT_OK(rpma_conn_wait(pair.b, 0, &cq, &is_rcq));
+        cr_assert_not(is_rcq);
+        EXPECT_OK(rpma_cq_get_wc(cq, 1, &wc, nullptr));
+        cr_assert_not(readable(fd, 0));
+    }
+}
+
 // ---- RP-15: whose channel it is ---------------------------------------------------
 
 // RP-15.
