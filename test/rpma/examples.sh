@@ -32,7 +32,6 @@ library=$(cd "${DAT_BUILDDIR:-.}/.libs" && pwd) || exit 2
     exit 2
 }
 expected=$here/examples.expected
-limit=60 # seconds for either end
 at_once=4
 passed=0
 failed=0
@@ -52,7 +51,7 @@ trap 'exit 143' TERM
 export FI_PROVIDER=none FI_PROVIDER_PATH=/nonexistent PMEM_IS_PMEM_FORCE=1
 
 # name; folder; what its server and its client get behind address and port (FILE: a file of
-# its own); what they print.
+# its own; WAIT: for how many seconds the server waits for a client); what they print.
 table() {
     cat <<'END'
 01;01-connection;;;Received a message: Hello server!;Received a message: Hello client!
@@ -76,7 +75,7 @@ table() {
 11;11-write-with-imm;;1234;written together with immediate data '1234';with immediate data '1234'
 12;12-receive-completion-queue;;7 3;Value sent: 9;Value received: 9
 12scch;12scch-receive-completion-queue;;7 3;Value sent: 9;Value received: 9
-13;13-messages-ping-pong-with-srq;2;1 3;value sent: 4;value received: 4
+13;13-messages-ping-pong-with-srq;WAIT;1 3;value sent: 4;value received: 4
 END
 }
 
@@ -100,15 +99,16 @@ run_one() { # number name folder server-arguments client-arguments server-text c
     local of_server_text=$6 of_client_text=$7 verdict=fail
     local arguments=("$4" "$5")
     port=$((20000 + (RANDOM % 1200) * 10 + $1 % 10))
-    mkdir "$out"
+    rm -rf "$out" && mkdir "$out"
     truncate -s 1M "$out/file0" "$out/file1"
+    arguments[0]=${arguments[0]/WAIT/$wait}
     read -r -a words <<<"${arguments[0]//FILE/$out/file0}"
     (run_with "$of_s" "$folder/server" "$address" "$port" "${words[@]}") >"$out/server" 2>&1 </dev/null &
     server=$!
     until listens "$port"; do
         tries=$((tries + 1))
-        if [ $tries -ge $((limit * 50)) ] || ! kill -0 "$server" 2>/dev/null; then break; fi
-        sleep 0.02
+        if [ $tries -ge $((limit * looks)) ] || ! kill -0 "$server" 2>/dev/null; then break; fi
+        sleep $pause
     done
     read -r -a words <<<"${arguments[1]//FILE/$out/file1}"
     (run_with "$of_c" "$folder/client" "$address" "$port" "${words[@]}") >"$out/client" 2>&1 </dev/null
@@ -153,7 +153,7 @@ report() { # link number
 
 run_link() { # link
     local name folder server client of_server of_client number=0 i
-    device=no of_s=d of_c=d address=127.0.0.1
+    device=no wait=2 limit=60 pause=0.02 looks=50 of_s=d of_c=d address=127.0.0.1
     export FI_DAT_SHM=0 FI_DAT_TRANSPORT=soft
     case $1 in
     shm) FI_DAT_SHM=1 ;;
@@ -165,7 +165,8 @@ run_link() { # link
         exit 2
         ;;
     esac
-    if [ $device = yes ]; then FI_DAT_TRANSPORT=verbs; fi
+    # All is slow in an emulated guest, above all the start of a program, also of one that looks.
+    if [ $device = yes ]; then FI_DAT_TRANSPORT=verbs wait=20 limit=240 pause=0.5 looks=2; fi
     case $1 in *:??) of_s=${1: -2:1} of_c=${1: -1} ;; esac
     while IFS=';' read -r name folder server client of_server of_client; do
         [ -z "${ONLY:-}" ] || [[ $name =~ $ONLY ]] || continue
@@ -174,6 +175,15 @@ run_link() { # link
         run_one $number "$name" "$folder" "$server" "$client" "$of_server" "$of_client" &
     done < <(table)
     wait
+    # The servers of some end of themselves after 15 s, which is little for a guest that runs four at once.
+    number=0
+    while IFS=';' read -r name folder server client of_server of_client; do
+        [ -z "${ONLY:-}" ] || [[ $name =~ $ONLY ]] || continue
+        number=$((number + 1))
+        [ $device = yes ] && ! grep -q '^pass' "$work/$number/verdict" && ! grep -qE "^! $1 $name( |\$)" "$expected" || continue
+        echo "alone $1 $name"
+        run_one $number "$name" "$folder" "$server" "$client" "$of_server" "$of_client"
+    done < <(table)
     for ((i = 1; i <= number; ++i)); do report "$1" "$i"; done
     rm -rf "${work:?}"/*
 }
