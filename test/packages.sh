@@ -3,8 +3,9 @@
 #
 # The Debian packages as those who install them have them: builds them from a distribution, looks at
 # them with lintian, installs them in a Debian of their own (debootstrap) together with dapl2-utils,
-# runs there the tests of the packaging (debian/tests), removes them, and looks at what is left. By
-# name, since it takes long; as root, on Debian 12 with a mirror at hand:
+# runs there the tests of the packaging (debian/tests), removes them, and looks at what is left. The
+# RPM packages are built too, and have the files that Debian's have. By name, since it takes long; as
+# root, on Debian 12 with a mirror at hand:
 #
 #   bash test/packages.sh [FOLDER]
 #
@@ -16,7 +17,7 @@ set -u
 
 if [ "${DAT_OWN_MOUNTS:-}" != yes ]; then
     [ "$(id -u)" -eq 0 ] || { echo 'SKIP: this needs root'; exit 77; }
-    DAT_OWN_MOUNTS=yes exec unshare --mount --net bash "${BASH_SOURCE[0]}" "$@"
+    DAT_OWN_MOUNTS=yes exec unshare --mount bash "${BASH_SOURCE[0]}" "$@"
 fi
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 work=$(mktemp -d) || exit 1
@@ -62,10 +63,34 @@ check 'their symbols are in packages of their own' ls "$debs/libdat-fi-dbgsym"_*
 # An error or a warning that has no override with a reason.
 check 'lintian' lintian --fail-on error,warning --allow-root "$debs"/*.changes
 
-mirror=$(sed -n 's/^URIs: *//p; s/^deb \(\[.*\] \)\?\(http[^ ]*\) bookworm main.*/\2/p' /etc/apt/sources.list \
-    /etc/apt/sources.list.d/debian.sources 2>/dev/null | head -n 1)
+# Which package has which file, of those that both kinds of packages install, by one name.
+files_of_debs() {
+    local package
+    for package in $packages; do
+        dpkg-deb --fsys-tarfile "$debs/$package"_*.deb | tar -tf - | grep -v '/$' | sed "s,^\.,$package ,"
+    done
+}
+files_of_rpms() { rpm -qlp --nosignature --qf '[%{NAME} %{FILENAMES}\n]' "$work"/rpms/*.rpm; }
+one_name() {
+    # Compressed pages, folders of libraries, and what each system keeps of a package.
+    sed -E 's,^([^ ]*)-devel ,\1-dev ,; s,\.gz$,,; s,/usr/lib(64|/[a-z0-9_]+-linux-gnu),/usr/lib,' |
+        grep -vE '/usr/share/(doc|licenses|lintian|dat/[^ ]*/ld.so.conf)|/usr/lib/(debug|\.build-id)|/ld.so.conf|/usr/src|\.spec$|\.tar' |
+        LC_ALL=C sort
+}
+same_files() {
+    rm -f "$work"/rpms/*.src.rpm
+    files_of_debs | one_name >"$work/of_debs"
+    # Folders of its own are in the list of an RPM package as well.
+    files_of_rpms | one_name | grep -F -x -f "$work/of_debs" >"$work/of_both"
+    files_of_rpms | one_name | grep -v -x -F -f "$work/of_debs" | grep -vE '/(dat|dat2|rpma|schema)$' >"$work/of_rpms"
+    [ ! -s "$work/of_rpms" ] || { echo 'of RPM packages alone:'; cat "$work/of_rpms"; }
+    diff "$work/of_debs" "$work/of_both" && [ ! -s "$work/of_rpms" ] && [ "$(wc -l <"$work/of_both")" -gt 50 ]
+}
+check 'RPM packages from the distribution (rpmbuild)' bash "$root/util/package.sh" rpm "$work/rpms" &&
+    check 'they have the files of the Debian packages' same_files
+
 check 'a Debian of its own (debootstrap)' debootstrap --variant=minbase bookworm "$chroot" \
-    ${mirror:+"$mirror"} || exit 1
+    "$(debian_mirror)" || exit 1
 mount -t proc none "$chroot/proc" && mount -t tmpfs none "$chroot/dev/shm" || exit 1
 mkdir "$chroot/debs" && cp "$debs"/*.deb "$chroot/debs"
 copy_source "$root" "$chroot/source"

@@ -9,6 +9,14 @@ copy_source() {
     mkdir "$2" && tar -C "$1" --exclude=./.git --exclude-vcs-ignores -cf - . | tar -C "$2" -xf -
 }
 
+# Prints the mirror that this Debian's apt takes its release from.
+debian_mirror() {
+    local mirror
+    mirror=$(sed -n 's/^URIs: *//p; s/^deb \(\[.*\] \)\?\(http[^ ]*\) bookworm main.*/\2/p' /etc/apt/sources.list \
+        /etc/apt/sources.list.d/debian.sources 2>/dev/null | head -n 1)
+    echo "${mirror:-http://deb.debian.org/debian}"
+}
+
 # Ends every process of the session that process $1 leads (see setsid(1)):
 # asks, waits for up to 5 s, then kills.
 end_session() {

@@ -26,6 +26,7 @@ symbols_of() { # file
 }
 files=(libdat-fi.so)
 [ "${DAT_UDAPL:-yes}" = no ] || files+=(libdat2.so.2 libdat.so.1)
+[ "${DAT_RPMA:-yes}" = no ] || files+=(librpma.so.0)
 for file in "${files[@]}"; do
     [ -f "$libraries/$file" ] || { echo "$libraries/$file is not there"; exit 1; }
     symbols_of "$libraries/$file" >>"$work/unsorted"

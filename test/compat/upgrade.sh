@@ -4,8 +4,9 @@
 # The last release and this tree talk to each other, each as the one that listens, over TCP and with
 # shared memory offered: the connections of test/compat/program, Debian's fi_pingpong, and a ring of
 # Open MPI with every other process of the other version. Where their shared memory has unlike
-# layouts the connections are to be on TCP. Needs a git clone, from which the release is built, and
-# some minutes; so it runs by name:
+# layouts the connections are to be on TCP. And each function that a library of the release has is in
+# this one's, with the same types (abidiff, from the debugging information of both). Needs a git clone,
+# from which the release is built, and some minutes; so it runs by name:
 #
 #   DAT_BUILDDIR=BUILD bash test/compat/upgrade.sh
 #
@@ -40,8 +41,8 @@ if [ -z "$old" ]; then
     git -C "$root" cat-file -e "$commit" 2>/dev/null || skip "this is no git clone with $release ($commit)"
     mkdir "$work/source" && git -C "$root" archive "$commit" | tar -C "$work/source" -xf - || exit 1
     echo "building version $release ($commit) ..."
-    (cd "$work/source" && autoreconf -fi && ./configure -q --disable-udapl --disable-commands \
-        --without-criterion --without-rapidcheck && make -j"$(nproc)" libdat-fi.la) \
+    (cd "$work/source" && autoreconf -fi && ./configure -q --disable-commands --without-criterion --without-rapidcheck &&
+        make -j"$(nproc)") \
         >"$work/log" 2>&1 || { tail -n 30 "$work/log"; echo "version $release was not built"; exit 1; }
     old=$work/source
 fi
@@ -95,6 +96,32 @@ for shm in 0 1; do
     pair "$old" "$new" $shm "listens: $release, connects: this one, FI_DAT_SHM=$shm"
     pair "$new" "$old" $shm "listens: this one, connects: $release, FI_DAT_SHM=$shm"
 done
+
+# The libraries, by their public headers; what came since is no matter.
+compare() { # file
+    local log=$work/abidiff status=0
+    abidiff --no-added-syms --drop-private-types --headers-dir1 "$work/headers/include" \
+        --headers-dir2 "$root/include" "$old/$1" "$new/$1" >"$log" 2>&1 || status=$?
+    if ! readelf -SW "$old/$1" "$new/$1" | grep -c '\.debug_info' | grep -qx 2; then
+        echo 'built without debugging information, so that no type was compared' >>"$log"
+        status=1
+    fi
+    verdict "$1 has the functions and types of $release" "$log" $status
+}
+if command -v abidiff >/dev/null && git -C "$root" cat-file -e "$commit" 2>/dev/null; then
+    mkdir "$work/headers" && git -C "$root" archive "$commit" include | tar -C "$work/headers" -xf - || exit 1
+    for file in libdat-fi.so libdat2.so.2 libdat.so.1 librpma.so.0; do
+        if [ ! -f "$old/$file" ]; then
+            echo "not compared: $release has no $file"
+        elif [ ! -f "$new/$file" ]; then
+            echo "not compared: $file was not built"
+        else
+            compare "$file"
+        fi
+    done
+else
+    echo 'not compared: there is no abidiff (Debian: abigail-tools), or no git clone'
+fi
 
 # A ring of four, two of each.
 if command -v mpirun >/dev/null && command -v mpicc >/dev/null; then
