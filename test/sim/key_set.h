@@ -40,7 +40,7 @@ class KeySet {
     // Where `key` is, or would be put.
     std::size_t place(const Key& key) const {
         const std::size_t mask = slots_.size() - 1;
-        std::size_t at = key.low & mask;
+        std::size_t at = static_cast<std::size_t>(key.low) & mask;
         while (slots_[at] != kFree && !(keys_[slots_[at]] == key)) {
             at = (at + 1) & mask;
         }

@@ -223,8 +223,8 @@ class MessageIndexes {
 };
 
 Matching::Matching(std::uint64_t secret) : hash_(secret) {
-    for (std::uint64_t i = 0; i < patterns_.size(); ++i) {
-        patterns_[i].also = i << 32;
+    for (std::size_t i = 0; i < patterns_.size(); ++i) {
+        patterns_[i].also = std::uint64_t{i} << 32;
     }
     patterns_[1].also |= kAnySource; // any source, a whole tag
 }
