@@ -25,13 +25,6 @@
 
 namespace dat::ofi {
 
-EventQueue::EventQueue(Fabric& fabric, const fi_eq_attr& attr, void* context)
-    : fabric_(fabric), wait_obj_(attr.wait_obj), writable_((attr.flags & FI_WRITE) != 0) {
-    fid.fclass = FI_CLASS_EQ;
-    fid.context = context;
-    fabric_.users.add();
-}
-
 // A thread that looks after what brings connection requests, while a program sleeps on a
 // descriptor of its own. A domain has such a thread itself.
 class EventQueue::Usher {
@@ -86,6 +79,13 @@ class EventQueue::Usher {
     std::atomic<bool> ending_{false};
     std::thread thread_;
 };
+
+EventQueue::EventQueue(Fabric& fabric, const fi_eq_attr& attr, void* context)
+    : fabric_(fabric), wait_obj_(attr.wait_obj), writable_((attr.flags & FI_WRITE) != 0) {
+    fid.fclass = FI_CLASS_EQ;
+    fid.context = context;
+    fabric_.users.add();
+}
 
 EventQueue::~EventQueue() {
     usher_.reset();
