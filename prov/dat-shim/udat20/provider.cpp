@@ -66,7 +66,8 @@ DAT_RETURN ia_open(const DAT_NAME_PTR name, DAT_COUNT qlen, DAT_EVD_HANDLE* asyn
         const void* table = nullptr;
         {
             const std::lock_guard lock(g_mutex);
-            const Entered& known = entered(name);
+            const std::string key = name;
+            const Entered& known = entered(key);
             device = known.device;
             table = &known.table;
         }

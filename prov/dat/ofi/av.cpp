@@ -236,16 +236,19 @@ fi_ops g_fid_ops = {
     .ops_set = DAT_NOT_OFFERED(fi_ops, ops_set),
 };
 
-fi_ops_av g_av_ops = {
-    .size = sizeof(fi_ops_av),
-    .insert = insert,
-    .insertsvc = insert_service,
-    .insertsym = insert_symmetric,
-    .remove = remove,
-    .lookup = lookup,
-    .straddr = text,
-    .av_set = DAT_NOT_OFFERED(fi_ops_av, av_set),
-};
+// What later versions of libfabric have besides stays zero.
+constinit fi_ops_av g_av_ops = [] {
+    fi_ops_av ops{};
+    ops.size = sizeof(fi_ops_av);
+    ops.insert = insert;
+    ops.insertsvc = insert_service;
+    ops.insertsym = insert_symmetric;
+    ops.remove = remove;
+    ops.lookup = lookup;
+    ops.straddr = text;
+    ops.av_set = DAT_NOT_OFFERED(fi_ops_av, av_set);
+    return ops;
+}();
 
 } // namespace
 

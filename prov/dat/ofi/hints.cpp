@@ -57,7 +57,8 @@ constexpr std::uint64_t kEveryBit = 0xaaaaaaaaaaaaaaaa;
 constexpr std::size_t kRdmQueueSize = 1024;
 constexpr std::size_t kMaxRdmQueueSize = std::size_t{1} << 20;
 // What its messages begin with is this provider's own (rdm/wire.h).
-constexpr std::uint32_t kRdmProtocol = FI_PROV_SPECIFIC | 0x646174; // "dat"
+// A provider's own (FI_PROV_SPECIFIC, which libfabric 2 has by other names), and "dat".
+constexpr std::uint32_t kRdmProtocol = 1u << 31 | 0x646174;
 
 bool before_1_5(std::uint32_t version) { return FI_VERSION_LT(version, FI_VERSION(1, 5)); }
 
@@ -375,7 +376,7 @@ static constexpr Offering make_rdm() {
     o.type = FI_EP_RDM;
     o.caps = kRdmCaps;
     o.msg_order = kRdmMessageOrder;
-    o.comp_order = FI_ORDER_NONE;
+    o.comp_order = 0; // none
     o.protocol = kRdmProtocol;
     o.shared_receives = false;
     o.invalidates = false;
