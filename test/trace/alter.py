@@ -5,11 +5,15 @@
 #   alter.py clock FILE OUT NANOSECONDS  as if it had another clock, that is so much ahead
 #   alter.py many FILE OUT COUNT         of the first endpoint of FILE with its states, and COUNT
 #                                        sends; other operations are gone
+#   alter.py words FILE OUT              with verdicts, events and what is flushed that have no name
+#   alter.py escapes FILE OUT            of a program whose name would colour a terminal
+#   alter.py vast FILE OUT               as if rings of 2^31 records had gone round for ever: a file
+#                                        of 256 GiB, of which nothing else is on the disk
 import struct
 import sys
 
 HEADER, RECORD = 4096, 64
-KIND_CLOCK, KIND_POSTED, KIND_COMPLETED = 4, 5, 6
+KIND_TRANSITION, KIND_CLOCK, KIND_POSTED, KIND_COMPLETED = 2, 4, 5, 6
 
 
 def capacities(data):
@@ -59,7 +63,40 @@ def many(source, out, count):
         file.write(records)
 
 
+def words(source, out):
+    with open(source, 'rb') as file:
+        data = bytearray(file.read())
+    for at in range(HEADER, HEADER + sum(capacities(data)) * RECORD, RECORD):
+        stamp, _, _, kind = struct.unpack_from('<QQIB', data, at)
+        if stamp and kind == KIND_TRANSITION:
+            data[at + 24 + 15:at + 24 + 19] = bytes([255, 255, 255, 255])
+    with open(out, 'wb') as file:
+        file.write(data)
+
+
+def escapes(source, out):
+    with open(source, 'rb') as file:
+        data = bytearray(file.read())
+    data[136:142] = b'\x1b[31m\0'
+    data[200:206] = b'\x1b[31m\0'
+    with open(out, 'wb') as file:
+        file.write(data)
+
+
+def vast(source, out):
+    with open(source, 'rb') as file:
+        data = bytearray(file.read(HEADER))
+    struct.pack_into('<QQ', data, 40, 1 << 31, 1 << 31)
+    for at in 256, 320:
+        struct.pack_into('<Q', data, at, 2**64 - 1)
+    with open(out, 'wb') as file:
+        file.write(data)
+        file.truncate(HEADER + 2 * (1 << 31) * RECORD)
+
+
 if sys.argv[1] == 'clock':
     clock(sys.argv[2], sys.argv[3], int(sys.argv[4]))
+elif sys.argv[1] in ('words', 'escapes', 'vast'):
+    {'words': words, 'escapes': escapes, 'vast': vast}[sys.argv[1]](sys.argv[2], sys.argv[3])
 else:
     many(sys.argv[2], sys.argv[3], int(sys.argv[4]))

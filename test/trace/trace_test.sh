@@ -154,6 +154,26 @@ refused 2 'no trace file is named' "$trace"
 refused 2 '--htm1' "$trace" --htm1 "$folder/sim"
 refused 2 'choose one' "$trace" --html --summary "$folder/sim"
 refused 1 'No space left' "$trace" -o /dev/full "$folder/sim"
+# One that would wait for a writer is not opened.
+mkfifo "$folder/fifo"
+refused 1 'no trace file' timeout 20 "$trace" "$folder/fifo"
+# Numbers that stand for no word: the record is left out.
+"$here/alter.py" words "$folder/two0.a" "$folder/words" || fail "$current"
+for form in --html --summary -o/dev/null; do
+    "$trace" "$form" "$folder/words" >"$folder/said" || fail "$current: words that are none, $form"
+done
+"$trace" -o "$folder/words.json" "$folder/words" || fail "$current"
+grep -q '"cat":"stimulus"\|"verdict"' "$folder/words.json" && fail "$current: a verdict that is none"
+# A name that would colour a terminal.
+"$here/alter.py" escapes "$folder/two0.a" "$folder/escapes" || fail "$current"
+"$trace" --summary "$folder/escapes" >"$folder/said" || fail "$current"
+grep -q $'\x1b' "$folder/said" && fail "$current: an escape sequence"
+grep -q '?\[31m .* on ?\[31m' "$folder/said" || fail "$current: $(cat "$folder/said")"
+# More than any disk has: what was never written is not read.
+if "$here/alter.py" vast "$folder/two0.a" "$folder/vast" 2>/dev/null; then
+    timeout 20 "$trace" --summary "$folder/vast" >"$folder/said" || fail "$current: 2^32 records"
+    grep -q ' 0 records, 18446744073709551614 lost' "$folder/said" || fail "$current: $(cat "$folder/said")"
+fi
 # A trace whose records are noise is no reason to end badly.
 { head -c 4096 "$folder/sim"; head -c $(($(stat -c %s "$folder/sim") - 4096)) /dev/urandom; } >"$folder/mad"
 "$trace" "$folder/mad" >/dev/null || fail "$current: noise in a trace"

@@ -22,6 +22,13 @@ std::size_t columns_of(std::FILE* file) {
                                                                                     : kUsual;
 }
 
+std::string printable(std::string_view text) {
+    std::string out(text);
+    std::ranges::replace_if(
+        out, [](char c) { return c < 0x20 || c >= 0x7f; }, '?');
+    return out;
+}
+
 std::string wrapped(std::string_view sentence, const std::string& first, const std::string& indent,
                     std::size_t columns) {
     std::string all;

@@ -20,6 +20,9 @@ inline constexpr std::size_t kUnlimited = 0; // lines are as long as they are
 // a sentence in one line.
 std::size_t columns_of(std::FILE* file);
 
+// What another process or a file says, for a terminal: bytes other than printable ASCII are `?`.
+std::string printable(std::string_view text);
+
 // Breaks a sentence between its words into lines of `columns` at most, that each end. The first
 // begins with `first`, the others with `indent`. A word is never broken.
 std::string wrapped(std::string_view sentence, const std::string& first, const std::string& indent,

@@ -61,15 +61,6 @@ std::vector<std::string> sockets_of(pid_t process) {
 
 } // namespace
 
-std::string clean(std::string_view text) {
-    std::string out(text);
-    std::replace_if(
-        out.begin(), out.end(),
-        [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f || (c & 0x80) != 0; },
-        '?');
-    return out;
-}
-
 std::vector<Listening> listening(const std::string& file) {
     constexpr char kListening[] = "00010000"; // __SO_ACCEPTCON
     std::vector<Listening> all;
@@ -146,7 +137,8 @@ class Looker::Watched {
         domain.process = process_;
         domain.user = user_;
         if (process_ > 0) {
-            domain.command = clean(first_line("/proc/" + std::to_string(process_) + "/comm"));
+            domain.command =
+                command::printable(first_line("/proc/" + std::to_string(process_) + "/comm"));
         }
         if (!page_) {
             return domain;

@@ -3,10 +3,11 @@
 // Finds the domains of this host that can be looked at, and looks: each has an abstract socket, and
 // gives whoever may look a page of memory (prov/dat/soft/statistics_page.h). What is read there was
 // written by another process, and is taken as nothing but numbers and text.
-// May include: util/top, soft/statistics_page.h, std, system headers.
+// May include: util/top, util/command, soft/statistics_page.h, std, system headers.
 #ifndef UTIL_TOP_LOOK_H
 #define UTIL_TOP_LOOK_H
 
+#include "command/text.h"
 #include "soft/statistics_page.h"
 
 #include <chrono>
@@ -47,9 +48,8 @@ struct Sight {
 };
 
 // Text of a page: whatever bytes, without what a terminal would obey.
-std::string clean(std::string_view text);
 template <std::size_t size> std::string clean(const soft::page::Text<size>& text) {
-    return clean(std::string_view(text.data(), strnlen(text.data(), size)));
+    return command::printable(std::string_view(text.data(), strnlen(text.data(), size)));
 }
 
 // A socket of a domain that listens.

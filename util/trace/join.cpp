@@ -158,10 +158,10 @@ struct Bounds {
     bool fits() const { return known() && least <= most; }
     // Sent by the first at `from`, there at the second at `to`.
     void there(std::uint64_t from, std::uint64_t to) {
-        most = std::min(most, static_cast<std::int64_t>(to) - static_cast<std::int64_t>(from));
+        most = std::min(most, difference(to, from));
     }
     void back(std::uint64_t from, std::uint64_t to) {
-        least = std::max(least, static_cast<std::int64_t>(from) - static_cast<std::int64_t>(to));
+        least = std::max(least, difference(from, to));
     }
 };
 
@@ -204,9 +204,11 @@ Bounds bounds_of(const Model& model, std::size_t p, std::size_t q, bool messages
 }
 
 void measure(Process& to, const Process& from, const Bounds& bounds, bool drifts) {
-    const std::int64_t half = (bounds.most - bounds.least) / 2;
-    to.offset_ns = from.offset_ns + bounds.least + half;
-    to.error_ns = from.error_ns + static_cast<std::uint64_t>(half) + 1;
+    const auto least = static_cast<std::uint64_t>(bounds.least);
+    const std::uint64_t half = (static_cast<std::uint64_t>(bounds.most) - least) / 2;
+    to.offset_ns =
+        static_cast<std::int64_t>(static_cast<std::uint64_t>(from.offset_ns) + least + half);
+    to.error_ns = from.error_ns + half + 1;
     to.alignment = Alignment::measured;
     to.drifts = drifts;
 }
@@ -233,10 +235,6 @@ bool align(Model& model, std::size_t p, std::size_t q) {
     return handshakes.fits();
 }
 
-std::int64_t difference(std::uint64_t one, std::uint64_t other) {
-    return static_cast<std::int64_t>(one) - static_cast<std::int64_t>(other);
-}
-
 void join_clocks(Model& model) {
     std::vector<std::size_t> reached{0};
     std::vector<bool> known(model.processes.size(), false);
@@ -253,8 +251,8 @@ void join_clocks(Model& model) {
     for (std::size_t q = 0; q < model.processes.size(); ++q) {
         if (!known[q]) {
             const base::TraceHeader& other = model.processes[q].header;
-            model.processes[q].offset_ns = difference(other.started_ns, first.started_ns) -
-                                           difference(other.started_real_ns, first.started_real_ns);
+            model.processes[q].offset_ns = difference(
+                other.started_ns - first.started_ns, other.started_real_ns - first.started_real_ns);
             model.processes[q].alignment = Alignment::wall_clock;
         }
     }

@@ -88,6 +88,11 @@ struct Endpoint {
     std::size_t receive_lanes = 0;
 };
 
+// Of two clocks, or times; a file may say anything.
+constexpr std::int64_t difference(std::uint64_t one, std::uint64_t other) {
+    return static_cast<std::int64_t>(one - other);
+}
+
 enum class Alignment {
     reference,  // of the first file
     same_clock, // as the reference: exact
@@ -116,8 +121,9 @@ struct Model {
 
     // On the common clock, from the beginning of all.
     double since_begin(const Process& process, std::uint64_t time_ns) const {
-        return static_cast<double>(static_cast<std::int64_t>(time_ns) - process.offset_ns -
-                                   begin_ns);
+        return static_cast<double>(
+            difference(time_ns, static_cast<std::uint64_t>(process.offset_ns) +
+                                    static_cast<std::uint64_t>(begin_ns)));
     }
 };
 

@@ -6,14 +6,11 @@
 #include "trace/model.h"
 
 #include <algorithm>
-#include <arpa/inet.h>
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
-#include <memory>
-#include <span>
-#include <sys/mman.h>
+#include <functional>
+#include <queue>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <unordered_map>
@@ -26,45 +23,69 @@ using base::TraceRecord;
 
 namespace {
 
-// A file that is mapped, so that one which is being written to can be read.
-class Mapping {
+// A file that may be written to, or cut off, while it is read. It is not mapped: what is cut off of
+// a mapping ends the process that looks at it.
+class File {
   public:
-    explicit Mapping(const std::string& path) {
-        const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-        if (fd < 0) {
+    explicit File(const std::string& path) : path_(path) {
+        struct stat what {};
+        if (stat(path.c_str(), &what) != 0) {
             throw Unusable(path + ": " + std::strerror(errno));
         }
-        struct stat what {};
-        const bool known = fstat(fd, &what) == 0 && S_ISREG(what.st_mode);
-        size_ = known ? static_cast<std::size_t>(what.st_size) : 0;
-        if (size_ >= sizeof(TraceHeader)) {
-            at_ = mmap(nullptr, size_, PROT_READ, MAP_SHARED, fd, 0);
+        if (!S_ISREG(what.st_mode)) { // not even opened: a FIFO would wait for a writer
+            throw Unusable(path + kNone);
         }
-        close(fd);
-        if (size_ < sizeof(TraceHeader) || at_ == MAP_FAILED) {
-            at_ = nullptr;
-            throw Unusable(path +
-                           ": it is no trace file: it has to be one that FI_DAT_TRACE named");
+        fd_ = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        if (fd_ < 0) {
+            throw Unusable(path + ": " + std::strerror(errno));
+        }
+        size_ = fstat(fd_, &what) == 0 && S_ISREG(what.st_mode)
+                    ? static_cast<std::uint64_t>(what.st_size)
+                    : 0;
+    }
+    ~File() {
+        if (fd_ >= 0) {
+            close(fd_);
         }
     }
-    ~Mapping() {
-        if (at_) {
-            munmap(at_, size_);
+    File(const File&) = delete;
+    File& operator=(const File&) = delete;
+
+    std::uint64_t size() const { return size_; } // as it was opened
+    [[noreturn]] void is_none() const { throw Unusable(path_ + kNone); }
+
+    // How many of `size` bytes at `offset` there are.
+    std::size_t read(std::uint64_t offset, void* into, std::size_t size) const {
+        std::size_t done = 0;
+        while (done < size) {
+            const ssize_t n = pread(fd_, static_cast<char*>(into) + done, size - done,
+                                    static_cast<off_t>(offset + done));
+            if (n == 0 || (n < 0 && errno != EINTR)) {
+                break;
+            }
+            done += n > 0 ? static_cast<std::size_t>(n) : 0;
         }
+        return done;
     }
-    Mapping(const Mapping&) = delete;
-    Mapping& operator=(const Mapping&) = delete;
-    const std::byte* data() const { return static_cast<const std::byte*>(at_); }
-    std::size_t size() const { return size_; }
+    // Where the first byte is from there on that was ever written; size() where there is none.
+    std::uint64_t next_data(std::uint64_t offset) const {
+        const off_t at = lseek(fd_, static_cast<off_t>(offset), SEEK_DATA);
+        return at >= 0 ? static_cast<std::uint64_t>(at) : errno == ENXIO ? size_ : offset;
+    }
 
   private:
-    void* at_ = nullptr;
-    std::size_t size_ = 0;
+    static constexpr const char* kNone =
+        ": it is no trace file: it has to be one that FI_DAT_TRACE named";
+    const std::string path_;
+    int fd_ = -1;
+    std::uint64_t size_ = 0;
 };
 
-TraceHeader checked_header(const Mapping& file, const std::string& path) {
+TraceHeader checked_header(const File& file, const std::string& path) {
     TraceHeader header;
-    std::memcpy(&header, file.data(), sizeof header);
+    if (file.read(0, &header, sizeof header) != sizeof header) {
+        file.is_none();
+    }
     if (header.magic != base::kTraceMagic) {
         throw Unusable(path + ": it is no trace file: it does not begin with DATTRACE");
     }
@@ -90,37 +111,49 @@ TraceHeader checked_header(const Mapping& file, const std::string& path) {
     return header;
 }
 
-// One whole record, or nothing.
-bool take(const TraceRecord* slots, std::uint64_t number, std::uint64_t capacity,
-          TraceRecord& out) {
-    const TraceRecord& slot = slots[number % capacity];
-    const auto* const stamp = reinterpret_cast<const volatile std::uint64_t*>(&slot.stamp);
-    if (*stamp != number + 1) {
-        return false;
-    }
-    base::acquire_fence();
-    out = slot;
-    base::acquire_fence();
-    return *stamp == number + 1;
-}
-
-std::vector<TraceRecord> records_of(const Mapping& file, Process& process) {
+// The records of a ring that are whole, in their order: what two readings, one behind the other,
+// find alike, with the stamp of its number.
+std::vector<TraceRecord> records_of(const File& file, std::uint64_t at, std::uint64_t capacity,
+                                    std::uint64_t written) {
+    constexpr std::uint64_t kAtOnce = 1024;
+    const std::uint64_t first = written > capacity ? written - capacity : 0;
     std::vector<TraceRecord> out;
-    const std::byte* at = file.data() + base::kTraceHeaderSize;
-    for (std::size_t ring = 0; ring < base::kTraceRings; ++ring) {
-        const auto* const slots = reinterpret_cast<const TraceRecord*>(at);
-        const std::uint64_t capacity = process.header.capacity[ring];
-        const std::uint64_t written = process.header.count[ring].written;
-        const std::uint64_t first = written > capacity ? written - capacity : 0;
-        for (std::uint64_t number = first; number < written; ++number) {
-            TraceRecord record;
-            if (take(slots, number, capacity, record)) {
-                out.push_back(record);
-            } else {
-                ++process.lost;
+    std::vector<TraceRecord> once(kAtOnce);
+    std::vector<TraceRecord> again(kAtOnce);
+    for (std::uint64_t slot = 0; slot < capacity;) {
+        const std::uint64_t next = file.next_data(at + slot * sizeof(TraceRecord));
+        slot = std::max(slot, (next - at) / sizeof(TraceRecord));
+        const std::uint64_t count = std::min(kAtOnce, capacity - std::min(slot, capacity));
+        const std::uint64_t place = at + slot * sizeof(TraceRecord);
+        std::size_t there = file.read(place, once.data(), count * sizeof(TraceRecord));
+        base::acquire_fence();
+        there = file.read(place, again.data(), there) / sizeof(TraceRecord);
+        if (there == 0) { // it has been cut off
+            break;
+        }
+        for (std::size_t i = 0; i < there; ++i) {
+            const std::uint64_t number = once[i].stamp - 1;
+            if (once[i].stamp != 0 && number >= first && number < written &&
+                number % capacity == slot + i &&
+                std::memcmp(&once[i], &again[i], sizeof(TraceRecord)) == 0) {
+                out.push_back(once[i]);
             }
         }
-        process.lost += first;
+        slot += there;
+    }
+    std::ranges::sort(out, {}, &TraceRecord::stamp);
+    return out;
+}
+
+std::vector<TraceRecord> records_of(const File& file, Process& process) {
+    std::vector<TraceRecord> out;
+    std::uint64_t at = base::kTraceHeaderSize;
+    for (std::size_t ring = 0; ring < base::kTraceRings; ++ring) {
+        const std::uint64_t capacity = process.header.capacity[ring];
+        const std::uint64_t written = process.header.count[ring].written;
+        const std::vector<TraceRecord> whole = records_of(file, at, capacity, written);
+        out.insert(out.end(), whole.begin(), whole.end());
+        process.lost += written - whole.size();
         at += capacity * sizeof(TraceRecord);
     }
     process.records = out.size();
@@ -197,8 +230,17 @@ class Building {
     }
 
   private:
-    static bool is_state(std::uint8_t state) {
-        return state <= static_cast<std::uint8_t>(core::State::provider);
+    template <class Word> static bool is_one(std::uint8_t number, Word last) {
+        return number <= static_cast<std::uint8_t>(last);
+    }
+    static bool is_state(std::uint8_t state) { return is_one(state, core::State::provider); }
+    // What stands in a table of names.
+    static bool has_names(const base::TraceTransition& what) {
+        return what.stimulus < core::kStimulusCount && is_state(what.from) && is_state(what.to) &&
+               is_one(what.verdict, core::Verdict::impossible) &&
+               is_one(what.event, core::Event::recorded) &&
+               is_one(what.recorded, core::Event::recorded) &&
+               is_one(what.flush, core::Flush::posted);
     }
 
     void begin(std::uint64_t time_ns, std::uint8_t state, std::size_t cause) {
@@ -219,7 +261,7 @@ class Building {
 
     void transition(std::uint64_t time_ns, const base::TraceTransition& what) {
         attempt_ = what.attempt_after;
-        if (what.stimulus >= core::kStimulusCount || !is_state(what.from) || !is_state(what.to)) {
+        if (!has_names(what)) {
             return;
         }
         if (endpoint_.slices.empty()) { // what came before is not there any more
@@ -276,22 +318,27 @@ class Building {
         }
     }
 
+    // Each in the lowest lane that is free as it begins.
     std::size_t assign_lanes(bool receives) {
-        std::vector<std::uint64_t> ends;
+        using Busy = std::pair<std::uint64_t, std::size_t>; // until when, and which lane
+        std::priority_queue<Busy, std::vector<Busy>, std::greater<>> busy;
+        std::priority_queue<std::size_t, std::vector<std::size_t>, std::greater<>> free;
+        std::size_t lanes = 0;
         for (Operation& operation : endpoint_.operations) {
             if (operation.is_receive() != receives) {
                 continue;
             }
-            const auto lane = std::ranges::find_if(
-                ends, [&](std::uint64_t end) { return end <= operation.begin_ns; });
-            operation.lane = static_cast<std::size_t>(lane - ends.begin());
-            if (lane == ends.end()) {
-                ends.push_back(operation.end_ns);
-            } else {
-                *lane = operation.end_ns;
+            for (; !busy.empty() && busy.top().first <= operation.begin_ns; busy.pop()) {
+                free.push(busy.top().second);
             }
+            if (free.empty()) {
+                free.push(lanes++);
+            }
+            operation.lane = free.top();
+            free.pop();
+            busy.emplace(operation.end_ns, operation.lane);
         }
-        return ends.size();
+        return lanes;
     }
 
     Endpoint& endpoint_;
@@ -304,7 +351,7 @@ class Building {
 };
 
 Process read_one(const std::string& path) {
-    const Mapping file(path);
+    const File file(path);
     Process process;
     process.path = path;
     process.header = checked_header(file, path);
@@ -344,7 +391,7 @@ std::int64_t first_of(const Process& process) {
             first = std::min(first, endpoint.operations.front().begin_ns);
         }
     }
-    return static_cast<std::int64_t>(first) - process.offset_ns;
+    return difference(first, static_cast<std::uint64_t>(process.offset_ns));
 }
 
 } // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// The words of model.h. May include: base, core, the codecs of
-// soft/iwarp.
+// The words of model.h. May include: base, core, the codecs of soft/iwarp, util/command.
+#include "command/text.h"
 #include "soft/iwarp/rdmap.h"
 #include "trace/model.h"
 
@@ -154,11 +154,11 @@ std::string label(const Process& process, const Endpoint& endpoint) {
 }
 
 std::string Process::name() const {
+    const std::string who = command::printable(header.program.data());
     if (header.source == base::TraceSource::simulator) {
-        return "simulator, " + std::string(header.program.data());
+        return "simulator, " + who;
     }
-    return std::string(header.program.data()) + " " + std::to_string(header.pid) + " on " +
-           header.host.data();
+    return who + " " + std::to_string(header.pid) + " on " + command::printable(header.host.data());
 }
 
 std::string alignment_text(const Process& process) {
