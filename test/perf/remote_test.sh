@@ -113,13 +113,45 @@ send(first, b"dat_perf 1 0.0.0 1.17 other")
 if not hear(first).startswith(b"dat_perf 1 "):
     sys.exit("no hello")
 for question, answer in ((b"check\nset PATH=/tmp", b"PATH cannot be set"), (b"case\nsize 0", b"a case with"),
-                         (b"case\nword", b"a case with")):
+                         (b"case\nword", b"a case with"),
+                         (b"case\nkind 1\npattern 0\npairs 1024\nsize 1073741824", b"1024 servers with")):
     send(first, question)
     if not hear(first).startswith(answer):
         sys.exit("not refused: %r" % question)
 second = subprocess.run([sys.argv[3], "compare", "--to", "%s:%d" % where], capture_output=True, text=True)
 if second.returncode != 1 or "is busy: it measures with" not in second.stderr:
     sys.exit("a second client: %r" % second)
+# Clients of a case that lie to its server: it ends, by no signal, and the next case is served.
+def begin(question):
+    send(first, question)
+    word, port, token = hear(first).split(b" ")
+    link = socket.create_connection((where[0], int(port)), 10)
+    link.settimeout(30)
+    link.sendall(token)
+    return link
+def ending():
+    why = hear(first)
+    for _ in range(int(hear(first))):
+        hear(first)
+    return why
+with begin(b"case\nlabel x\nkind 1\npattern 0\nsize 8\noperations 1\n") as link:
+    address, port = hear(link).decode().split(" ")
+    send(link, b"none")
+    with socket.create_connection((address, int(port)), 10) as data:
+        data.settimeout(30)
+        for _ in range(3):
+            data.sendall(b"\1" * 8)
+            data.recv(8, socket.MSG_WAITALL)
+        send(link, bytes(8))
+        why = ending()
+        if b"wants no operation" not in why:
+            sys.exit("no operation: %r" % why)
+with begin(b"case\nlabel x\nkind 0\nprovider dat\nendpoint 2\npattern 0\nsize 8\n") as link:
+    hear(link)
+    send(link, b"x")
+    why = ending()
+    if not why.startswith(b"ended 2 ") or b"signal" in why:
+        sys.exit("an address of one byte: %r" % why)
 # The connections of a case that never come.
 send(first, b"case\nlabel x\nkind 1\npattern 0\nsize 8\n")
 if not hear(first).startswith(b"port "):

@@ -37,6 +37,12 @@ Address name_of(fid* object) {
     return name;
 }
 
+// A provider reads as many bytes as addresses of its format have, whatever the peer has said.
+Address whole(Address peer) {
+    peer.resize(kAddressSize);
+    return peer;
+}
+
 } // namespace
 
 void FabricSide::failed(ssize_t rc, const char* call) {
@@ -166,7 +172,7 @@ Address FabricSide::open_nameable() {
 
 void FabricSide::insert(const Address& peer) {
     if (peer_ == FI_ADDR_UNSPEC &&
-        fi_av_insert(av_.get(), peer.data(), 1, &peer_, 0, nullptr) != 1) {
+        fi_av_insert(av_.get(), whole(peer).data(), 1, &peer_, 0, nullptr) != 1) {
         fail("fi_av_insert does not take the peer's address");
     }
 }
@@ -241,7 +247,7 @@ void FabricSide::begin_join(const Address& peer) {
                               .threads = options_.domain != nullptr});
     }
     open_endpoint(to_peer_.get());
-    ok(fi_connect(endpoints_.back().get(), peer.data(), nullptr, 0), "fi_connect");
+    ok(fi_connect(endpoints_.back().get(), whole(peer).data(), nullptr, 0), "fi_connect");
 }
 
 void FabricSide::join(Role role, const Address& peer) {

@@ -48,7 +48,8 @@ template <class Meanwhile>
 std::uint64_t agree(Peer& peer, const Amount& amount, std::uint64_t warm, double warm_s,
                     Meanwhile&& meanwhile) {
     if (!peer.client()) {
-        return peer.hear_value<std::uint64_t>(meanwhile);
+        const auto told = peer.hear_value<std::uint64_t>(meanwhile);
+        return told > 0 ? told : (fail("the client wants no operation"), 0);
     }
     const std::uint64_t agreed = wanted_operations(amount, warm, warm_s);
     peer.meet_crowd(meanwhile);

@@ -99,6 +99,25 @@ bool may_be_set(const std::string& variable) {
            variable == "UCX_RNDV_THRESH" || variable == "UCX_PROTO_ENABLE";
 }
 
+// The buffers of the servers of a case, which are here, are no more than half of the memory.
+void require_memory(const Case& what) {
+    const std::size_t sides = what.pattern == Pattern::incast ? 1 : link_count(what);
+    const std::size_t each = 2 * (what.size + (what.pattern == Pattern::loaded ? kBulkSize : 0));
+    const auto pages = static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES));
+    const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    if (sides * each > pages / 2 * page) {
+        fail("%zu servers with messages of %zu bytes take more than half of the memory here", sides,
+             what.size);
+    }
+}
+
+// What the other host says, for a terminal: a line, or lines with tabs.
+std::string printable(std::string text) {
+    std::ranges::replace_if(
+        text, [](char c) { return (c < 0x20 && c != '\n' && c != '\t') || c >= 0x7f; }, '?');
+    return text;
+}
+
 } // namespace
 
 std::string text_of(const Case& what) {
@@ -212,7 +231,7 @@ Remote::Remote(const std::string& text)
 
 std::string Remote::ask(const std::string& question, int patience_s) {
     peer_.tell(question);
-    return peer_.hear_within(patience_s);
+    return printable(peer_.hear_within(patience_s));
 }
 
 Facts Remote::machine() {
@@ -266,8 +285,9 @@ Outcome Remote::end(int limit_s) {
         int ending = 0;
         words >> ending >> outcome.weight;
         std::getline(words >> std::ws, outcome.why);
+        outcome.why = printable(outcome.why);
         outcome.ending = static_cast<Ending>(std::clamp(ending, 0, 2));
-        for (std::size_t count = std::stoul(peer_.hear()); count > 0; --count) {
+        for (auto count = number_of<std::size_t>(peer_.hear(), 0, links_); count > 0; --count) {
             outcome.said.push_back(peer_.hear());
         }
         outcome.why = outcome.ending == Ending::failed ? name_ + ": " + outcome.why : outcome.why;
@@ -352,6 +372,7 @@ void serve_case(Peer& client, const std::string& text, const std::string& addres
     try {
         what = case_of(text);
         what.address = address;
+        require_memory(what);
         Fd listener(listen_on(own_host(client.fd()), "0"));
         const std::string token = random_token();
         client.tell("port " + std::to_string(own_port(listener.get())) + " " + token);
