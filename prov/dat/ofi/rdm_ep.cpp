@@ -468,6 +468,14 @@ void RdmEndpoint::next_attempts() {
     }
 }
 
+// A request counts as one of the peer at the address that it names, whose other connection it may
+// end: so it has to come from there. Of this host both may be any address.
+bool RdmEndpoint::comes_from(const iwarp::SocketAddress& named,
+                             const iwarp::SocketAddress& peer) const {
+    return named.same_host(peer) ||
+           (iwarp::on_this_host(name_, peer) && iwarp::on_this_host(name_, named));
+}
+
 // Somebody asks for a connection.
 void RdmEndpoint::ready(std::uint32_t) { listener_->progress(); }
 
@@ -481,9 +489,17 @@ void RdmEndpoint::announce(std::unique_ptr<Incoming> request) {
                  request->peer().text().c_str());
         return;
     }
+    const iwarp::SocketAddress named = address_in(hello);
+    if (!comes_from(named, request->peer())) {
+        DAT_WARN(ep_ctrl,
+                 "a connection request of %s is refused: it says that it is the reliable datagram "
+                 "endpoint at %s, which is another host",
+                 request->peer().text().c_str(), named.text().c_str());
+        return;
+    }
     RdmPeer* peer = nullptr;
     if (no_throw([&] {
-            peer = &at_address(address_in(hello));
+            peer = &at_address(named);
             return 0;
         })) {
         DAT_WARN(ep_ctrl, "a connection request is refused: out of memory");

@@ -79,6 +79,7 @@ class RdmEndpoint final : public fid_ep,
     }
 
     void announce(std::unique_ptr<Incoming> request) override;
+    bool comes_from(const iwarp::SocketAddress& named, const iwarp::SocketAddress& peer) const;
     bool wants_more() override { return true; }
     void inserted(fi_addr_t number, const iwarp::SocketAddress& address) override;
     void removed(fi_addr_t number) override;
