@@ -15,9 +15,27 @@
 #include <fstream>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 
 using namespace soft_test;
+
+namespace {
+
+// Who is at the other end of each TCP connection is at 198.51.100.1, which is no address of this
+// host (RFC 5737).
+bool all_are_far = false;
+
+} // namespace
+
+// In place of the C library's.
+extern "C" int getpeername(int fd, sockaddr* name, socklen_t* size) noexcept {
+    const auto result = static_cast<int>(syscall(SYS_getpeername, fd, name, size));
+    if (result == 0 && all_are_far && name->sa_family == AF_INET) {
+        reinterpret_cast<sockaddr_in*>(name)->sin_addr.s_addr = htonl(0xc6336401);
+    }
+    return result;
+}
 
 namespace {
 
@@ -269,42 +287,68 @@ Test(soft_shm_door, an_offer_of_version_0_1__is_left_out_of_the_stream) {
     }
 }
 
+// The reply to a peer that asks for memory.
+static void asks_for_memory(bool wide, void (*look)(const dat::iwarp::MpaFrame& reply)) {
+    using namespace dat::iwarp;
+    Requests requests;
+    Domain domain(sharing());
+    Side side(domain);
+    const Socket peer(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const SocketAddress& at = requests.listener.name();
+    cr_assert_eq(::connect(peer.fd(), at.get(), at.size()), 0);
+    MpaFrame request;
+    request.revision = kMpaRevision2;
+    request.from_dat = request.memory = true;
+    request.wide_data = wide;
+    request.enhanced =
+        MpaEnhanced{.ird = 1, .ord = 1, .peer_to_peer = true, .rtr_rdma_write = true};
+    std::array<std::byte, kMpaMaxFrameSize> frame;
+    const std::size_t length = encode_mpa_frame(request, frame);
+    cr_assert_eq(::send(peer.fd(), frame.data(), length, 0), static_cast<ssize_t>(length));
+    cr_assert(run_until(
+        domain, [&] { return requests.arrived != nullptr; },
+        [&] { requests.listener.progress(); }));
+    cr_assert_eq(accept(side.endpoint, *requests.arrived, {}), 0);
+    Bytes in(kMpaMaxFrameSize);
+    ssize_t got = 0;
+    cr_assert(run_until(domain, [&] {
+        got = ::recv(peer.fd(), in.data(), in.size(), MSG_DONTWAIT);
+        return got > 0;
+    }));
+    in.resize(static_cast<std::size_t>(got));
+    const MpaParse parse = parse_mpa_frame(MpaKind::reply, in);
+    cr_assert(parse.status == MpaStatus::complete && parse.size == in.size());
+    cr_assert(parse.frame.from_dat);
+    look(parse.frame);
+}
+
+static void is_offered_memory(const dat::iwarp::MpaFrame& reply) {
+    cr_assert(reply.memory);
+    cr_assert_eq(reply.private_data.size(), sizeof(shm::Offer));
+}
+static void is_offered_none(const dat::iwarp::MpaFrame& reply) {
+    cr_assert_not(reply.memory);
+    cr_assert(reply.private_data.empty());
+}
+
 // It is offered none, for it would wait for one behind the reply.
 Test(soft_shm_door, version_0_1__is_offered_no_memory) {
-    using namespace dat::iwarp;
-    for (const bool wide : {false, true}) {
-        Requests requests;
-        Domain domain(sharing());
-        Side side(domain);
-        const Socket peer(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-        const SocketAddress& at = requests.listener.name();
-        cr_assert_eq(::connect(peer.fd(), at.get(), at.size()), 0);
-        MpaFrame request;
-        request.revision = kMpaRevision2;
-        request.from_dat = request.memory = true;
-        request.wide_data = wide;
-        request.enhanced =
-            MpaEnhanced{.ird = 1, .ord = 1, .peer_to_peer = true, .rtr_rdma_write = true};
-        std::array<std::byte, kMpaMaxFrameSize> frame;
-        const std::size_t length = encode_mpa_frame(request, frame);
-        cr_assert_eq(::send(peer.fd(), frame.data(), length, 0), static_cast<ssize_t>(length));
-        cr_assert(run_until(
-            domain, [&] { return requests.arrived != nullptr; },
-            [&] { requests.listener.progress(); }));
-        cr_assert_eq(accept(side.endpoint, *requests.arrived, {}), 0);
-        Bytes in(kMpaMaxFrameSize);
-        ssize_t got = 0;
-        cr_assert(run_until(domain, [&] {
-            got = ::recv(peer.fd(), in.data(), in.size(), MSG_DONTWAIT);
-            return got > 0;
-        }));
-        in.resize(static_cast<std::size_t>(got));
-        const MpaParse parse = parse_mpa_frame(MpaKind::reply, in);
-        cr_assert(parse.status == MpaStatus::complete && parse.size == in.size());
-        cr_assert(parse.frame.from_dat);
-        cr_assert_eq(parse.frame.memory, wide);
-        cr_assert_eq(parse.frame.private_data.size(), wide ? sizeof(shm::Offer) : 0);
-    }
+    asks_for_memory(false, is_offered_none);
+    asks_for_memory(true, is_offered_memory);
+}
+
+// Whatever it asks for: with an offer it could join two processes of this host with one another.
+Test(soft_shm_door, a_peer_on_another_host__is_offered_no_memory) {
+    all_are_far = true;
+    asks_for_memory(true, is_offered_none);
+}
+
+// Nor is it asked for any, and what it offers all the same is private data.
+Test(soft_shm_door, a_peer_on_another_host__is_asked_for_no_memory) {
+    all_are_far = true;
+    const Side::Raised unasked = told_by(true, 30);
+    cr_assert(unasked.event == dat::core::Event::established);
+    cr_assert(std::ranges::equal(unasked.private_data, numbered(30)));
 }
 
 // A sanitizer needs descriptors to check what it checks.

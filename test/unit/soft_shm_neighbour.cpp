@@ -3,6 +3,7 @@
 // Another user of the same host, who finds the door by its name and brings what he likes:
 // he gets nothing in, and stops nothing. With a kernel that keeps descriptors out, and as
 // one that cannot. Needs root, to become that user.
+#include "../transport/sanitized.h"
 #include "soft_shm.h"
 
 #include "soft/iwarp/connect.h"
@@ -17,6 +18,7 @@
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -542,6 +544,36 @@ Test(soft_shm_neighbour, a_door_that_gives_other_descriptors__is_left, .timeout 
     }
     cr_assert(run_until(domain, [&] { return open_descriptors() == before; }));
 }
+
+#ifndef DAT_SANITIZED // a sanitizer needs descriptors to check what it checks
+
+// Two descriptors, of which there is room for one alone: the kernel says that it has cut the
+// message.
+Test(soft_shm_neighbour, a_door_whose_descriptors_find_no_room__is_left, .timeout = 60) {
+    Domain domain(sharing());
+    FalseDoor door(17);
+    int memory = -1;
+    int error = 0;
+    const shm::Segment segment = shm::Segment::create(memory, error);
+    const dat::iwarp::Socket owned(memory);
+    const shm::Welcome welcome;
+    shm::Joint joint;
+    cr_assert(shm::knock(domain, door.offer, {}, joint));
+    const dat::iwarp::Socket guest = door.let_in();
+    cr_assert(pass(guest.fd(), std::as_bytes(std::span(&welcome, 1)), memory, 2));
+    const rlimit few{64, 64};
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+    std::vector<dat::iwarp::Socket> all;
+    for (int fd = 0; (fd = dup(STDERR_FILENO)) >= 0;) {
+        all.emplace_back(fd);
+    }
+    all.pop_back();
+    cr_assert(shm::welcomed(domain, joint) == shm::Answer::refused);
+    all.clear();
+    shm::leave(domain, joint);
+}
+
+#endif
 
 // One in between hands the offer of one process to another: they are not joined, and both
 // stay with whom they have connected to.
