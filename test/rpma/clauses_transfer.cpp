@@ -382,6 +382,42 @@ RPMA_TEST(rpma_receiver, without_the_right__is_an_access_error) {
     }
 }
 
+// RP-21: a descriptor comes from the peer, which may write anything there: an operation on it fails
+// as any other that may not be, and nothing is touched but what is registered.
+RPMA_TEST(rpma_receiver, of_a_descriptor_that_lies__is_an_access_error) {
+    struct Lie {
+        std::size_t at; // in the descriptor: 0 address, 8 size, 16 key, 20 usage
+        std::uint8_t with;
+    };
+    for (const Lie& lie : {Lie{0, 0xf9},
+                           {1, 0xff},
+                           {3, 0x80},
+                           {7, 0x7f},
+                           {7, 0x80},
+                           {16, 0xff},
+                           {17, 0x5a},
+                           {19, 0xff}}) {
+        for (const bool reads : {true, false}) {
+            Pair pair;
+            std::vector<char> bytes = pair.theirs.descriptor();
+            bytes[lie.at] = static_cast<char>(bytes[lie.at] ^ lie.with);
+            bytes[8] = bytes[9] = '\x7f'; // a size that it has not
+            rpma_mr_remote* remote = nullptr;
+            EXPECT_OK(rpma_mr_remote_from_descriptor(bytes.data(), bytes.size(), &remote));
+            std::memset(pair.mine.bytes, 7, pair.mine.size);
+            EXPECT_OK(reads ? rpma_read(pair.a, pair.mine.mr, 0, remote, 0, pair.mine.size, kAlways,
+                                        context_of(1))
+                            : rpma_write(pair.a, remote, 0, pair.mine.mr, 0, pair.mine.size,
+                                         kAlways, context_of(1)));
+            expect_error(pair.a.cq(), IBV_WC_REM_ACCESS_ERR, 1);
+            for (std::size_t i = 0; i < pair.theirs.size; ++i) {
+                cr_assert(pair.theirs.bytes[i] == 0 && pair.mine.bytes[i] == 7);
+            }
+            EXPECT_OK(rpma_mr_remote_delete(&remote));
+        }
+    }
+}
+
 // RP-21, RP-22: a message longer than its receive.
 RPMA_TEST(rpma_receiver, with_too_little_room__fails_at_both_sides) {
     Pair pair;

@@ -102,6 +102,29 @@ Test(soft_shm_attack, places_that_are_no_memory) {
     cr_assert(in == Bytes(64, std::byte{0x5c}));
 }
 
+// What waits in the peer's memory counts only if the peer is there behind the copy: its number may
+// be another's by now.
+Test(soft_shm_attack, places_of_a_peer_that_has_gone) {
+    auto o = options();
+    o.settings.unexpected_bytes = 16384;
+    Raw p(true, o);
+    const Bytes out = numbered(20'000); // more than is taken before there is a receive
+    Bytes in(out.size());
+    shm::Record& record = p.begin(Kind::send, kWhole | shm::kElsewhere);
+    record.places = 1;
+    record.size = static_cast<std::uint32_t>(out.size());
+    const shm::Place place{reinterpret_cast<std::uintptr_t>(out.data()), out.size()};
+    std::memcpy(record.payload.data(), &place, sizeof place);
+    p.commit(record);
+    p.domain.progress(); // it has no receive yet
+    p.bell.close();
+    p.side.receive(in); // which takes it, before anybody has looked at the bell
+    cr_assert(p.run([&] { return p.side.ended(); }));
+    const auto done = p.side.receives.take();
+    cr_assert_eq(done.size(), 1u);
+    cr_assert(done[0].status != dat::core::DtoStatus::success);
+}
+
 Test(soft_shm_attack, messages_that_do_not_begin_or_begin_twice) {
     {
         Raw p;

@@ -545,6 +545,24 @@ Test(soft_shm_neighbour, a_door_that_gives_other_descriptors__is_left, .timeout 
     cr_assert(run_until(domain, [&] { return open_descriptors() == before; }));
 }
 
+// Where the kernel can refuse them, whoever sends some is told, and nothing has to be looked at.
+Test(soft_shm_neighbour, descriptors_for_a_door__are_refused_by_a_kernel_that_can) {
+    constexpr int kPassRights = 83;
+    const dat::iwarp::Socket plain(::socket(AF_UNIX, SOCK_SEQPACKET, 0));
+    int value = 0;
+    socklen_t size = sizeof value;
+    if (getsockopt(plain.fd(), SOL_SOCKET, kPassRights, &value, &size) != 0) {
+        return; // it cannot
+    }
+    Domain domain(sharing());
+    Nobody host;
+    const shm::Offer offer = shm::Door::of(domain)->offer(host, {});
+    const dat::iwarp::Socket guest(visit(offer));
+    cr_assert_not(pass(guest.fd(), bytes("x"), STDERR_FILENO, 1));
+    cr_assert_eq(errno, EPERM);
+    cr_assert(pass(guest.fd(), bytes("x"), -1, 0));
+}
+
 #ifndef DAT_SANITIZED // a sanitizer needs descriptors to check what it checks
 
 // Two descriptors, of which there is room for one alone: the kernel says that it has cut the
