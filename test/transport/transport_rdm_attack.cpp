@@ -253,3 +253,23 @@ TRANSPORT_TEST(rdm_attack, an_announcement_of_what_is_not_there__fails_its_recei
         victim.talks();
     }
 }
+
+// Numbers of sends can be guessed, and count for the peer that they went to alone.
+TRANSPORT_TEST(rdm_attack, done_with_what_went_to_another__ends_its_connection_alone) {
+    only_dat();
+    Victim victim(transport);
+    const Bytes out = pattern(100'000, 3);
+    RdmOp& sent = victim.node.tsend(victim.node.know(victim.friendly), 3, out.data(), out.size());
+    std::uint16_t port = kPort;
+    for (std::uint64_t use = 1; use < 4; ++use) {
+        Hostile hostile(transport, victim.node);
+        cr_assert(hostile.connects(++port));
+        hostile.say({Kind::done, 0, 0, 0, 0, use << 32});
+        hostile.is_thrown_out("done with what went to another");
+        cr_assert_eq(sent.completions, 0);
+    }
+    Bytes in(out.size());
+    RdmOp& received = victim.friendly.trecv(3, in.data(), in.size());
+    cr_assert(RdmNode::wait(received).ok() && RdmNode::wait(sent).ok());
+    cr_assert(in == out);
+}
