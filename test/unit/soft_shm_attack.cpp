@@ -311,6 +311,23 @@ Test(soft_shm_attack, a_bell_that_rings_for_ever) {
 }
 
 // The end is marked with anything: it is an end.
+// The program has closed a descriptor that is not its own: a peer that sleeps cannot be woken.
+Test(soft_shm_attack, a_bell_that_is_no_descriptor_any_more) {
+    Domain domain(options());
+    Side side(domain);
+    Shared memory;
+    Ends ends;
+    const int fd = ends.near.fd();
+    join(side, std::move(memory.near), std::move(ends.near), parameters(true, true));
+    side.events.clear();
+    memory.far.side(false).mine->asleep.store(shm::kForRecords);
+    cr_assert_eq(::close(fd), 0);
+    side.send<shm::Link>(bytes("x"));
+    cr_assert(run_until(domain, [&] { return side.ended(); }));
+    cr_assert(side.events[0].event == Event::broken);
+    cr_assert(side.events[0].reason == dat::core::Reason::resources);
+}
+
 Test(soft_shm_attack, ends_that_do_not_exist) {
     for (const std::uint32_t end : {3u, 0xffffffffu}) {
         Raw p;

@@ -411,6 +411,52 @@ Test(soft_shm_neighbour, a_descriptor_that_sleeps_in_close__stops_nothing_on_an_
     passes_what_lingers(true);
 }
 
+// More come than the thread that closes takes, which is held up by the first: the others wait
+// outside.
+Test(soft_shm_neighbour, a_crowd_behind_a_descriptor_that_sleeps_in_close__waits_outside,
+     .timeout = 60) {
+    require_root();
+    old_kernel = true;
+    Victim victim;
+    Side near(victim.near_domain);
+    Side far(victim.far_domain);
+    cr_assert(victim.connect(near, far) == dat::soft::LinkKind::shm);
+    Nobody host;
+    const shm::Offer offer = shm::Door::of(victim.far_domain)->offer(host, {});
+    int ready[2];
+    int go[2];
+    cr_assert(pipe(ready) == 0 && pipe(go) == 0);
+    const std::size_t before = open_descriptors();
+    Neighbour neighbour([&] {
+        char one = 0;
+        const Lingering first;
+        const Lingering last;
+        const auto come = [&](int fd) { must(pass(visit(offer), bytes("x"), fd, fd < 0 ? 0 : 1)); };
+        come(first.fd);
+        close(first.fd); // the last references are those that were passed
+        must(write(ready[1], "x", 1) == 1 && read(go[0], &one, 1) == 1);
+        for (int i = 0; i < 300; ++i) {
+            come(-1);
+        }
+        for (int i = 0; i < 30; ++i) {
+            come(last.fd);
+        }
+        close(last.fd);
+        must(write(ready[1], "x", 1) == 1);
+        for (;;) {
+            pause();
+        }
+    });
+    char one = 0;
+    cr_assert_eq(read(ready[0], &one, 1), 1);
+    cr_assert(victim.talks(near, far, 10));
+    cr_assert(victim.run([&] { return open_descriptors() == before; })); // it is being closed
+    cr_assert_eq(write(go[1], "x", 1), 1);
+    cr_assert_eq(read(ready[0], &one, 1), 1);
+    cr_assert(victim.talks(near, far, 1000));
+    cr_assert_eq(host.all(), 0);
+}
+
 // A guest that goes, its welcome unread, with a descriptor in its last message: the kernel tells of
 // the first before it tells of the second, and no reference is dropped here.
 Test(soft_shm_neighbour, a_descriptor_of_one_who_has_gone__is_left_unread, .timeout = 60) {
