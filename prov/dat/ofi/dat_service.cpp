@@ -20,9 +20,10 @@ int refuse_settled(const char* call) {
     return -FI_EINVAL;
 }
 
-void unbind(const Request& request) {
+// The endpoint that holds the request is free of it; `how`: reject or handoff.
+void unbind(const Request& request, core::Stimulus how) {
     if (request.bound) {
-        request.holder->request_gone();
+        request.holder->request_gone(how);
     }
 }
 
@@ -30,7 +31,7 @@ void settle(std::unique_ptr<Request> request, bool reject, std::span<const std::
     if (reject) {
         request->request->reject(data);
     }
-    unbind(*request);
+    unbind(*request, core::Stimulus::reject);
 }
 
 namespace {
@@ -63,11 +64,11 @@ int hand_off(Fabric& fabric, fid_t handle, PassiveEndpoint& to) {
         if (request->request) {
             fabric.put_back(std::move(request));
         } else {
-            unbind(*request);
+            unbind(*request, core::Stimulus::handoff);
         }
         return rc;
     }
-    unbind(*request);
+    unbind(*request, core::Stimulus::handoff);
     to.came_by_handoff();
     return 0;
 }

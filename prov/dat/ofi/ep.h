@@ -88,7 +88,7 @@ class Endpoint final : public fid_ep, public Bindings, private soft::EndpointOwn
     void unreserve();
     void request_arrived(const fi_info& request);
     // It went elsewhere, or is settled. Closes the endpoint if it was made for it (EP-16).
-    void request_gone();
+    void request_gone(core::Stimulus how);
 
     int set_name(const iwarp::SocketAddress& name);
     // Where it is connected, or would connect, from and to.

@@ -383,11 +383,11 @@ void Endpoint::request_arrived(const fi_info& request) {
         iwarp::SocketAddress(static_cast<const sockaddr*>(request.dest_addr), request.dest_addrlen);
 }
 
-void Endpoint::request_gone() {
+void Endpoint::request_gone(core::Stimulus how) {
     bool provided = false; // an endpoint that is UNCONNECTED now may be closed at once
     {
         const soft::GateOutsider in(gate());
-        soft_.serve(core::Stimulus::reject);
+        soft_.serve(how);
         request_ = nullptr;
         provided = soft_.core().state() == core::State::provider;
         if (provided) {

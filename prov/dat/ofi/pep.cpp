@@ -333,7 +333,7 @@ int PassiveEndpoint::take_in(std::unique_ptr<Incoming>& request, bool arrived) {
     event.data.assign(data.begin(), data.end());
     Info info = describe(*request);
     struct GiveBack {
-        void operator()(Endpoint* ep) const { ep->request_gone(); }
+        void operator()(Endpoint* ep) const { ep->request_gone(core::Stimulus::reject); }
     };
     std::unique_ptr<Endpoint, GiveBack> made;
     if (provided_from_) { // EP-48

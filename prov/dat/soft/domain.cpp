@@ -153,6 +153,7 @@ void Domain::look_at_timers_as_outsider() {
     const GateOutsider inside(gate_);
     reactor_.look_at_timers();
     handshakes_.look_at_timers();
+    poll_notifiers();
     finish_round();
 }
 
@@ -160,11 +161,19 @@ void Domain::progress_handshakes_as_outsider() {
     const GateOutsider inside(gate_);
     for (int round = 0; handshakes_.run() == Reactor::kMostAtOnce && round < 16; ++round) {
     }
+    poll_notifiers();
     finish_round();
     // As in polled_unattended(), for a link that begins is awake. What is put to rest here needs
     // no look of the thread.
     if (unattended_.load(std::memory_order_relaxed) && !rest()) {
         thread_->yield();
+    }
+}
+
+// One that is done strikes itself out.
+inline void Domain::poll_notifiers() {
+    for (std::size_t i = notifiers_.size(); i > 0; --i) {
+        notifiers_[i - 1]->poll();
     }
 }
 
@@ -186,14 +195,14 @@ void Domain::run_once() {
     if (++rounds_ % kReactorPeriod == 0 || (direct_.none() && awake_.empty())) [[unlikely]] {
         ask_reactor();
     }
+    poll_notifiers();
     if (any_left_) [[unlikely]] {
         finish_round();
     }
 }
 
 void Domain::finish_round() {
-    any_left_ = !notifiers_.empty();
-    poll_notifiers();
+    any_left_ = false;
     run_deferred();
     bury();
 }
@@ -204,13 +213,6 @@ void Domain::run_all_deferred() {
     due.take(deferred_);
     while (!due.empty()) {
         due.pop().run();
-    }
-}
-
-// One that is done strikes itself out.
-void Domain::poll_notifiers() {
-    for (std::size_t i = notifiers_.size(); i > 0; --i) {
-        notifiers_[i - 1]->poll();
     }
 }
 
@@ -317,7 +319,6 @@ void Domain::forget_notifier(Notifier& notifier) {
 
 void Domain::wake(Notifier& notifier) {
     notifiers_.push_back(&notifier);
-    any_left_ = true;
     all_sleep_.store(false, std::memory_order_seq_cst);
     call_back();
 }

@@ -182,7 +182,7 @@ class Responder final : public TcpHandshake, private shm::Host {
             return;
         }
         if (n <= 0) {
-            return fail(Stimulus::handshake_failed,
+            return fail(Stimulus::requester_gone, // EP-50
                         n < 0 ? Reason::peer_reset : Reason::peer_closed);
         }
         in_ += static_cast<std::size_t>(n);
