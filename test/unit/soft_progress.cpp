@@ -2,6 +2,7 @@
 //
 // The progress thread and the program: who looks after a domain. May include: soft.
 #include "soft/domain.h"
+#include "soft/progress_thread.h"
 
 #include <atomic>
 #include <chrono>
@@ -108,4 +109,37 @@ Test(progress_thread, takes_what_arrives_after_a_poll_without_leaving_first) {
         left += leaves ? 1 : 0;
     }
     cr_assert_lt(left, kRounds / 2, "it left first in %d of %d rounds", left, kRounds);
+}
+
+namespace {
+
+// A thread of the test's own, that looks by the clock only when nobody waits for it any more.
+struct Unhurried {
+    static constexpr std::chrono::hours kNever{1};
+    Domain domain{Domain::Options{.progress_thread = false, .settings = {}}};
+    ProgressThread thread{domain, {kNever, kNever, kNever, kNever}};
+
+    Unhurried() {
+        cr_assert_eq(domain.open(), 0);
+        cr_assert_eq(thread.start(), 0);
+    }
+    void poll() {
+        const GateCaller in(domain.gate());
+        domain.progress();
+    }
+};
+
+} // namespace
+
+// The next look is due in an hour: what arrives is what tells the thread that the program, which
+// has called without a pause, has stopped.
+Test(progress_thread, takes_what_arrives_after_polls_without_a_pause_before_its_next_look) {
+    Unhurried u;
+    for (int i = 0; i < 1000; ++i) {
+        u.poll();
+    }
+    Arrival arrival(u.domain);
+    cr_assert_eq(eventfd_write(arrival.fd, 1), 0);
+    cr_assert(comes([&] { return arrival.taken == 1; }));
+    cr_assert_not(u.domain.is_attended());
 }

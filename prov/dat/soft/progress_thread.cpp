@@ -15,6 +15,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 namespace dat::soft {
@@ -52,12 +53,22 @@ void ProgressThread::take_charge() {
     yield();
 }
 
-// Within the time.
-bool ProgressThread::woken(Tick wait) {
-    pollfd wake{wake_fd(), POLLIN, 0};
+int ProgressThread::domain_fd() const {
+    return domain_.reactor_.is_lost() ? -1 : domain_.wait_fd();
+}
+
+// `heeding`: what arrives ends it as well.
+ProgressThread::Woken ProgressThread::sleep(Tick wait, bool heeding) {
+    std::array<pollfd, 2> fds{{{wake_fd(), POLLIN, 0}, {heeding ? domain_fd() : -1, POLLIN, 0}}};
     const auto s = std::chrono::duration_cast<std::chrono::seconds>(wait);
     const timespec time{s.count(), std::chrono::nanoseconds(wait - s).count()};
-    return ppoll(&wake, 1, &time, nullptr) > 0 && lower();
+    if (ppoll(fds.data(), fds.size(), &time, nullptr) <= 0) {
+        return Woken::by_clock;
+    }
+    if (fds[0].revents != 0 && lower()) {
+        return Woken::by_call;
+    }
+    return fds[1].revents != 0 ? Woken::by_arrival : Woken::by_clock;
 }
 
 // Where the program has closed or replaced the descriptor, poll(2) finds it ready for ever.
@@ -108,10 +119,30 @@ bool ProgressThread::is_back() {
     return domain_.is_slept_on() || domain_.gate_.is_occupied(); // by a poll that takes longer
 }
 
+// To a thread of the application that is woken by them.
+bool ProgressThread::leaves_arrivals() const { return comes_second() || domain_.is_slept_on(); }
+
+// While the program is there, what arrives for it wakes the thread in every other tick at most: the
+// program takes it, or has stopped, which a look a moment later tells.
+ProgressThread::Phase ProgressThread::after(Phase phase, Woken woken) {
+    switch (phase) {
+    case Phase::heeding:
+        return woken == Woken::by_arrival ? Phase::pausing : Phase::heeding;
+    case Phase::pausing:
+        return Phase::deaf;
+    case Phase::deaf:
+        break;
+    }
+    return Phase::heeding;
+}
+
 void ProgressThread::run() {
     pthread_setname_np(pthread_self(), "dat-progress");
+    prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL); // kPause is shorter than what the kernel adds
+    Phase phase = Phase::heeding;
     for (Tick tick = first_tick(); !ending_.load(std::memory_order_acquire);) {
-        const bool called = woken(tick);
+        const Tick wait = phase == Phase::pausing ? kPause : tick;
+        const Woken woken = sleep(wait, phase == Phase::heeding && !leaves_arrivals());
         if (ending_.load(std::memory_order_acquire)) {
             return;
         }
@@ -119,23 +150,30 @@ void ProgressThread::run() {
         if (summoned) {
             seen_ = domain_.polls_.load(std::memory_order_relaxed);
         }
-        if (!summoned && application_is_there()) {
-            stay_away(tick);
-            tick = called ? std::min(tick, kTick) : next_tick(tick);
-        } else {
+        if (summoned || (woken != Woken::by_arrival && !application_is_there())) {
             take_over(summoned);
             tick = first_tick();
+            phase = Phase::heeding;
+        } else {
+            stay_away(wait);
+            phase = after(phase, woken);
+            if (woken == Woken::by_call) {
+                tick = std::min(tick, pace_.second);
+            } else if (phase != Phase::pausing) {
+                tick = next_tick(tick);
+            }
         }
-        looks_seldom_.store(tick > kTick, std::memory_order_relaxed);
+        looks_seldom_.store(tick > pace_.second, std::memory_order_relaxed);
     }
 }
 
-ProgressThread::Tick ProgressThread::first_tick() const { return comes_second() ? kTick : soon_; }
+ProgressThread::Tick ProgressThread::first_tick() const {
+    return comes_second() ? pace_.second : soon_;
+}
 
 ProgressThread::Tick ProgressThread::next_tick(Tick tick) const {
-    constexpr int kMostDoubled = 16;
-    return std::min(2 * tick, domain_.arrivals_fd() >= 0 ? kLongestTick
-                                                         : std::min(kMostDoubled * soon_, kTick));
+    const Tick most = comes_second() ? pace_.second : pace_.most;
+    return std::min(2 * tick, domain_.arrivals_fd() >= 0 ? pace_.of_device : most);
 }
 
 // `tick`: since the last look.
@@ -163,7 +201,7 @@ void ProgressThread::sleep_as_long() {
 void ProgressThread::take_over(bool summoned) {
     domain_.unattended_.store(true, std::memory_order_relaxed);
     domain_.progress_as_outsider();
-    soon_ = watch(summoned) ? kSoon : std::min(2 * soon_, kTick);
+    soon_ = watch(summoned) ? pace_.soon : std::min(2 * soon_, pace_.most);
     domain_.unattended_.store(false, std::memory_order_relaxed);
 }
 
@@ -181,8 +219,7 @@ bool ProgressThread::watch(bool in_charge) {
         if (is_back()) {
             break;
         }
-        const int domain_fd = domain_.reactor_.is_lost() ? -1 : domain_.wait_fd();
-        std::array<pollfd, 2> fds{{{domain_fd, POLLIN, 0}, {wake_fd(), POLLIN, 0}}};
+        std::array<pollfd, 2> fds{{{domain_fd(), POLLIN, 0}, {wake_fd(), POLLIN, 0}}};
         const int ready = poll(fds.data(), fds.size(), static_cast<int>(kLong.count()));
         if (ready < 0 && errno != EINTR) {
             break;
