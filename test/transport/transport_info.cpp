@@ -249,7 +249,26 @@ TRANSPORT_TEST(info_hints, rdm__is_offered_without_layering) {
     for (const fi_info* each = answer.info.get(); each; each = each->next) {
         cr_assert_eq(each->ep_attr->type, FI_EP_RDM);
         cr_assert_eq(each->domain_attr->mr_mode, 0);
-        cr_assert_neq(each->domain_attr->av_type, FI_AV_UNSPEC);
+    }
+}
+
+// fi_domain(3): FI_AV_UNSPEC says that either type of address vector is offered. A program that is
+// answered with FI_AV_TABLE counts the addresses itself, as that of fabtests whose clients come one
+// behind the other does, and always sends to the first.
+TRANSPORT_TEST(info_hints, the_type_of_an_address_vector__is_left_to_the_program) {
+    only_dat();
+    if (transport.device) {
+        return;
+    }
+    const Info hints = hints_for(transport);
+    hints->ep_attr->type = FI_EP_RDM;
+    for (const fi_av_type type : {FI_AV_UNSPEC, FI_AV_MAP, FI_AV_TABLE}) {
+        hints->domain_attr->av_type = type;
+        const Answer answer = ask(hints.get(), nullptr, nullptr, kCoreProvidersOnly);
+        cr_assert_eq(answer.result, 0);
+        for (const fi_info* each = answer.info.get(); each; each = each->next) {
+            cr_assert_eq(each->domain_attr->av_type, type);
+        }
     }
 }
 

@@ -320,9 +320,6 @@ void fill_domain(fi_domain_attr& domain, const fi_domain_attr* hints, std::uint6
     if (hints) { // may be anything, of a program without address vectors
         std::memcpy(&domain.av_type, &hints->av_type, sizeof domain.av_type);
     }
-    if (o.type == FI_EP_RDM && number_of(domain.av_type) == FI_AV_UNSPEC) {
-        domain.av_type = FI_AV_TABLE;
-    }
     domain.mr_mode = mr_mode_for(hints, version, required_mode(caps, o), o.wished_mode);
     domain.mr_key_size = sizeof(std::uint32_t);
     domain.cq_data_size = o.data_size;
