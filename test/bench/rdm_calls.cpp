@@ -8,6 +8,9 @@
 //   was posted before. Progress is manual, the threading level FI_THREAD_DOMAIN; each end has a
 //   domain of its own, as processes would have.
 //   RDM_CALLS_PEERS: endpoints that the receiver has had a message of before, besides (0).
+//   RDM_CALLS_ADDRESSES: addresses of nobody that its vector has, before all others (0). What a
+//   first message takes does not grow with it:
+//     valgrind --tool=callgrind --toggle-collect='*RdmEndpoint::at_address*' ...
 //
 // Prints COUNT, and how often a completion was asked for in vain. May include: libfabric, bench,
 // std.
@@ -19,6 +22,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <netinet/in.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
@@ -95,6 +99,14 @@ struct Node {
            "fi_av_insert");
         return number;
     }
+    void know_nobody(int number) {
+        sockaddr_in address{};
+        address.sin_family = AF_INET;
+        address.sin_addr.s_addr = htonl(0xc0000200U + static_cast<unsigned>(number % 256));
+        address.sin_port = htons(static_cast<std::uint16_t>(1 + number / 256));
+        ok(fi_av_insert(av, &address, 1, nullptr, 0, nullptr) == 1 ? 0 : -FI_EINVAL,
+           "fi_av_insert");
+    }
     fid_domain* domain = nullptr;
     fid_av* av = nullptr;
     fid_cq* cq = nullptr;
@@ -107,8 +119,10 @@ class Ends {
         ok(fi_fabric(info_->fabric_attr, &fabric_, nullptr), "fi_fabric");
         sender_ = std::make_unique<Node>(fabric_, info_);
         receiver_ = std::make_unique<Node>(fabric_, info_);
-        const char* const peers = std::getenv("RDM_CALLS_PEERS");
-        for (int i = peers ? std::atoi(peers) : 0; i > 0; --i) {
+        for (int i = number_in("RDM_CALLS_ADDRESSES"); i > 0; --i) {
+            receiver_->know_nobody(i);
+        }
+        for (int i = number_in("RDM_CALLS_PEERS"); i > 0; --i) {
             others_.push_back(std::make_unique<Node>(fabric_, info_));
             greet(*others_.back(), others_.back()->know(*receiver_));
         }
@@ -145,6 +159,10 @@ class Ends {
     std::uint64_t in_vain() const { return in_vain_; }
 
   private:
+    static int number_in(const char* variable) {
+        const char* const value = std::getenv(variable);
+        return value ? std::atoi(value) : 0;
+    }
     void* context(std::uint64_t i) { return &contexts_[i % contexts_.size()]; }
     // The first message, with which the connection comes.
     void greet(Node& from, fi_addr_t to) {

@@ -601,6 +601,38 @@ TRANSPORT_TEST(rdm, wrong_calls__are_refused_and_change_nothing) {
     cr_assert_eq(byte, 'k');
 }
 
+// The oldest number of an address is the source of what comes from there.
+TRANSPORT_TEST(rdm, an_address_that_is_inserted_twice__has_two_numbers) {
+    only_dat();
+    RdmNode a(transport);
+    RdmNode b(transport);
+    const fi_addr_t to_a = b.know(a);
+    const auto source_of_next = [&] {
+        RdmOp& in = a.trecv(1, nullptr, 0);
+        b.tsend(to_a, 1, nullptr, 0);
+        RdmNode::wait(in);
+        return in.source;
+    };
+    cr_assert_eq(source_of_next(), FI_ADDR_NOTAVAIL);
+    std::array<fi_addr_t, 4> numbers{};
+    for (fi_addr_t& number : numbers) {
+        number = a.know(b);
+    }
+    cr_assert_eq(source_of_next(), numbers[0]);
+    const auto remove = [&](fi_addr_t number) { DAT_MUST(fi_av_remove(a.av, &number, 1, 0)); };
+    remove(numbers[1]);
+    remove(numbers[0]);
+    cr_assert_eq(source_of_next(), numbers[2]);
+    remove(numbers[3]);
+    const fi_addr_t last = a.know(b);
+    remove(numbers[2]);
+    cr_assert_eq(source_of_next(), last);
+    remove(last);
+    cr_assert_eq(source_of_next(), FI_ADDR_NOTAVAIL);
+    const fi_addr_t again = a.know(b);
+    cr_assert_eq(source_of_next(), again);
+}
+
 TRANSPORT_TEST(rdm, an_address__goes_in_and_comes_out) {
     only_dat();
     Two two(transport);

@@ -16,6 +16,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <utility>
 
 namespace dat::ofi {
 namespace {
@@ -261,18 +262,26 @@ AddressVector::AddressVector(Domain& domain, void* context) : fid_av{}, domain_(
 }
 
 fi_addr_t AddressVector::insert(const iwarp::SocketAddress& address) {
+    if (free_.empty() && free_.capacity() <= entries_.size()) { // so that remove() takes no memory
+        entries_.reserve(2 * entries_.size() + 16);
+        free_.reserve(entries_.capacity());
+    }
+    Numbers& numbers = numbers_[key_of(address)];
     fi_addr_t number = entries_.size();
-    if (!free_.empty()) {
+    if (free_.empty()) {
+        entries_.emplace_back();
+    } else {
         number = free_.back();
         free_.pop_back();
-        entries_[number] = address;
-    } else {
-        if (free_.capacity() <= entries_.size()) { // so that remove() takes no memory
-            free_.reserve(2 * entries_.size() + 16);
-        }
-        entries_.push_back(address);
     }
-    of_.each([&](AddressUser& user) { user.inserted(number, address); });
+    entries_[number] = {address, numbers.last, FI_ADDR_NOTAVAIL};
+    if (numbers.first == FI_ADDR_NOTAVAIL) {
+        numbers.first = number;
+        of_.each([&](AddressUser& user) { user.named(address, number); });
+    } else {
+        entries_[numbers.last].next = number;
+    }
+    numbers.last = number;
     return number;
 }
 
@@ -281,8 +290,18 @@ bool AddressVector::remove(fi_addr_t number) {
         return false;
     }
     of_.each([&](AddressUser& user) { user.removed(number); });
-    entries_[number] = {};
+    const Entry gone = std::exchange(entries_[number], {});
     free_.push_back(number);
+    const auto found = numbers_.find(key_of(gone.address));
+    Numbers& numbers = found->second;
+    (gone.before != FI_ADDR_NOTAVAIL ? entries_[gone.before].next : numbers.first) = gone.next;
+    (gone.next != FI_ADDR_NOTAVAIL ? entries_[gone.next].before : numbers.last) = gone.before;
+    if (gone.before == FI_ADDR_NOTAVAIL) {
+        of_.each([&](AddressUser& user) { user.named(gone.address, gone.next); });
+    }
+    if (numbers.first == FI_ADDR_NOTAVAIL) {
+        numbers_.erase(found);
+    }
     return true;
 }
 

@@ -6,6 +6,7 @@
 #define DAT_OFI_AV_H
 
 #include "base/list.h"
+#include "ofi/address_key.h"
 #include "ofi/domain.h"
 #include "ofi/fid.h"
 #include "soft/iwarp/socket.h"
@@ -14,6 +15,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <unordered_map>
 #include <vector>
 
 namespace dat::ofi {
@@ -21,7 +23,8 @@ namespace dat::ofi {
 // Who sends to addresses of a vector. Called under the gate.
 class AddressUser : public base::Hook<AddressUser> {
   public:
-    virtual void inserted(fi_addr_t number, const iwarp::SocketAddress& address) = 0;
+    // What AddressVector::number_of() says of the address is this from now on.
+    virtual void named(const iwarp::SocketAddress& address, fi_addr_t number) = 0;
     virtual void removed(fi_addr_t number) = 0;
 
   protected:
@@ -43,13 +46,33 @@ class AddressVector final : public fid_av {
     bool remove(fi_addr_t number);
     // nullptr: no such number.
     const iwarp::SocketAddress* find(fi_addr_t number) const {
-        return number < entries_.size() && entries_[number].valid() ? &entries_[number] : nullptr;
+        return number < entries_.size() && entries_[number].address.valid()
+                   ? &entries_[number].address
+                   : nullptr;
+    }
+    // The oldest of the numbers of an address; FI_ADDR_NOTAVAIL: it has none. In the same time
+    // however many addresses there are.
+    fi_addr_t number_of(const iwarp::SocketAddress& address) const {
+        const auto found = numbers_.find(key_of(address));
+        return found != numbers_.end() ? found->second.first : FI_ADDR_NOTAVAIL;
     }
     std::size_t size() const { return entries_.size(); }
 
   private:
+    struct Entry {
+        iwarp::SocketAddress address; // not valid: free
+        // Those of the same address.
+        fi_addr_t before = FI_ADDR_NOTAVAIL;
+        fi_addr_t next = FI_ADDR_NOTAVAIL;
+    };
+    struct Numbers {
+        fi_addr_t first = FI_ADDR_NOTAVAIL;
+        fi_addr_t last = FI_ADDR_NOTAVAIL;
+    };
+
     Domain& domain_;
-    std::vector<iwarp::SocketAddress> entries_; // not valid: free
+    std::vector<Entry> entries_;
+    std::unordered_map<AddressKey, Numbers, AddressHash> numbers_;
     std::vector<fi_addr_t> free_;
     base::List<AddressUser, AddressUser> of_;
 };

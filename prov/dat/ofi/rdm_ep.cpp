@@ -375,7 +375,9 @@ std::unique_ptr<Endpoint> RdmEndpoint::make_endpoint(EndpointWatcher& watcher) {
 RdmPeer& RdmEndpoint::at_address(const iwarp::SocketAddress& address) {
     RdmPeer*& found = by_address_[key_of(address)];
     if (!found) {
-        peers_.reserve(peers_.size() + 1);
+        if (peers_.size() == peers_.capacity()) {
+            peers_.reserve(2 * peers_.size() + 16);
+        }
         auto made = std::make_unique<RdmPeer>(*this, *messages_, address,
                                               static_cast<std::uint32_t>(peers_.size()));
         found = made.get();
@@ -383,13 +385,7 @@ RdmPeer& RdmEndpoint::at_address(const iwarp::SocketAddress& address) {
         if (address.same_host(name_) && address.port() == name_.port()) {
             found->make_self();
         }
-        // Of the vector it may have a number already.
-        for (fi_addr_t number = 0; number < av_->size(); ++number) {
-            const iwarp::SocketAddress* const each = av_->find(number);
-            if (each && key_of(*each) == key_of(address)) {
-                inserted(number, address);
-            }
-        }
+        name_source(*found, av_->number_of(address));
     }
     return *found;
 }
@@ -414,21 +410,21 @@ RdmPeer* RdmEndpoint::new_peer(fi_addr_t number, int& error) {
     return error ? nullptr : peer;
 }
 
-void RdmEndpoint::inserted(fi_addr_t number, const iwarp::SocketAddress& address) {
+void RdmEndpoint::named(const iwarp::SocketAddress& address, fi_addr_t number) {
     const auto found = by_address_.find(key_of(address));
-    if (found != by_address_.end() && found->second && found->second->source() == 0) {
-        found->second->set_source(static_cast<std::uint32_t>(number + 1));
+    if (found != by_address_.end() && found->second) {
+        name_source(*found->second, number);
     }
+}
+
+// What completions say of whom a message came from.
+void RdmEndpoint::name_source(RdmPeer& peer, fi_addr_t number) {
+    peer.set_source(number == FI_ADDR_NOTAVAIL ? 0 : static_cast<std::uint32_t>(number + 1));
 }
 
 void RdmEndpoint::removed(fi_addr_t number) {
     if (number < by_number_.size()) {
         by_number_[number] = nullptr;
-    }
-    for (const auto& each : peers_) {
-        if (each->source() == number + 1) {
-            each->set_source(0);
-        }
     }
 }
 

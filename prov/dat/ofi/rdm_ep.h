@@ -17,11 +17,9 @@
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_tagged.h>
 
-#include <array>
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <utility>
+#include <unordered_map>
 #include <vector>
 
 namespace dat::ofi {
@@ -72,21 +70,16 @@ class RdmEndpoint final : public fid_ep,
     void forget(RdmPeer& peer) { waiting_.remove(peer); }
 
   private:
-    // The list of those whose attempt waits.
-    using Key = std::pair<std::array<std::uint8_t, 16>, std::uint16_t>;
-    static Key key_of(const iwarp::SocketAddress& address) {
-        return {address.bytes(), address.port()};
-    }
-
     void announce(std::unique_ptr<Incoming> request) override;
     bool comes_from(const iwarp::SocketAddress& named, const iwarp::SocketAddress& peer) const;
     bool wants_more() override { return true; }
-    void inserted(fi_addr_t number, const iwarp::SocketAddress& address) override;
+    void named(const iwarp::SocketAddress& address, fi_addr_t number) override;
     void removed(fi_addr_t number) override;
     void ready(std::uint32_t events) override;
 
     RdmPeer* new_peer(fi_addr_t number, int& error);
     RdmPeer& at_address(const iwarp::SocketAddress& address);
+    void name_source(RdmPeer& peer, fi_addr_t number);
     void drain();
     void next_attempts();
 
@@ -103,7 +96,7 @@ class RdmEndpoint final : public fid_ep,
     std::unique_ptr<rdm::Messages> messages_; // from enable() on
     std::vector<std::unique_ptr<RdmPeer>> peers_;
     std::vector<RdmPeer*> by_number_;
-    std::map<Key, RdmPeer*> by_address_;
+    std::unordered_map<AddressKey, RdmPeer*, AddressHash> by_address_;
     base::List<RdmPeer, WaitsForTurn> waiting_;
     std::uint32_t attempting_ = 0;
     struct Turn final : soft::Timer {
