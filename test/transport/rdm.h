@@ -33,6 +33,7 @@ struct RdmOp {
     fi_cq_tagged_entry entry{};
     std::size_t olen = 0;
     fi_addr_t source = FI_ADDR_NOTAVAIL;
+    std::string err_data; // of an error
     bool done() const { return completions > 0; }
     bool ok() const { return completions == 1 && err == 0; }
 };
@@ -164,7 +165,8 @@ class RdmNode {
             fi_cq_err_entry error{};
             DAT_REQUIRE(fi_cq_readerr(cq, &error, 0) == 1, "fi_cq_readerr");
             take({error.op_context, error.flags, error.len, error.buf, error.data, error.tag},
-                 error.err, FI_ADDR_NOTAVAIL, error.olen);
+                 error.err, FI_ADDR_NOTAVAIL, error.olen,
+                 {static_cast<const char*>(error.err_data), error.err_data_size});
         }
     }
     static void poll_all() {
@@ -240,7 +242,8 @@ class RdmNode {
         queue.wait_obj = options_.wait;
         DAT_MUST(fi_cq_open(domain, &queue, &cq, nullptr));
     }
-    void take(const fi_cq_tagged_entry& entry, int err, fi_addr_t source, std::size_t olen) {
+    void take(const fi_cq_tagged_entry& entry, int err, fi_addr_t source, std::size_t olen,
+              const std::string& err_data = {}) {
         if (!entry.op_context) {
             unasked.push_back(entry);
             return;
@@ -251,6 +254,7 @@ class RdmNode {
         of.entry = entry;
         of.source = source;
         of.olen = olen;
+        of.err_data = err_data;
     }
 
     const Options options_;

@@ -241,6 +241,7 @@ TRANSPORT_TEST(info_hints, rdm__is_offered_without_layering) {
     only_dat();
     const Info hints = hints_for(transport);
     hints->ep_attr->type = FI_EP_RDM;
+    hints->caps = 0;
     if (transport.device) {
         return require_no_data(hints);
     }
@@ -249,6 +250,7 @@ TRANSPORT_TEST(info_hints, rdm__is_offered_without_layering) {
     for (const fi_info* each = answer.info.get(); each; each = each->next) {
         cr_assert_eq(each->ep_attr->type, FI_EP_RDM);
         cr_assert_eq(each->domain_attr->mr_mode, 0);
+        cr_assert_eq(each->caps & (FI_SOURCE | FI_SOURCE_ERR), FI_SOURCE);
     }
 }
 

@@ -60,6 +60,7 @@ const char* name(core::DtoStatus status) {
     case core::DtoStatus::rmr_operation_failed:
         return "RMR_OPERATION_FAILED";
     case core::DtoStatus::no_message: // of no operation that is recorded
+    case core::DtoStatus::unknown_source:
         break;
     }
     return "unknown status";

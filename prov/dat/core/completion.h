@@ -24,7 +24,8 @@ struct Completion {
     void* buffer;        // where a receive was placed, else nullptr
     std::uint64_t
         data; // remote CQ data, where `flags` says so; of a failure: the tag, if it has one
-    std::size_t overflow; // bytes that did not fit (local_length); of a success: the tag, or 0
+    std::size_t overflow; // bytes that did not fit (local_length); of a success: the tag, or 0;
+                          // unknown_source: data and tag as of a success
     DtoStatus status;
     std::uint32_t source = 0; // opaque here: whom a message came from; 0: it does not say
 };

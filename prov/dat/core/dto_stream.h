@@ -33,6 +33,9 @@ enum class DtoStatus : std::uint8_t {
     partial_packet = 10,
     rmr_operation_failed = 11,
     no_message = 12, // that was looked for (FI_PEEK)
+    // A message is there as with success, and only whom it came from has no number
+    // (FI_SOURCE_ERR).
+    unknown_source = 13,
 };
 
 class DtoStream {

@@ -218,15 +218,43 @@ ssize_t CompletionQueue::read_error(fi_cq_err_entry* entry) {
     entry->flags = completion.flags;
     entry->len = completion.length;
     entry->buf = completion.buffer;
-    const bool tagged = (completion.flags & FI_TAGGED) != 0; // then its data is the tag
-    entry->tag = tagged ? completion.data : 0;
-    entry->data = tagged ? 0 : completion.data;
-    entry->olen = completion.overflow;
     entry->err = fi_error(completion.status);
     entry->prov_errno = static_cast<int>(completion.status);
-    entry->err_data_size = 0;
+    if (completion.status == core::DtoStatus::unknown_source) {
+        entry->tag = completion.overflow;
+        entry->data = completion.data;
+        entry->olen = 0;
+        give_source(*entry, completion.source);
+    } else {
+        const bool tagged = (completion.flags & FI_TAGGED) != 0; // then its data is the tag
+        entry->tag = tagged ? completion.data : 0;
+        entry->data = tagged ? 0 : completion.data;
+        entry->olen = completion.overflow;
+        entry->err_data_size = 0;
+    }
     pop();
     return 1;
+}
+
+std::uint32_t CompletionQueue::source_for(const iwarp::SocketAddress& address) {
+    std::uint32_t& number = source_numbers_[key_of(address)];
+    if (number == 0) {
+        sources_.push_back(address);
+        number = static_cast<std::uint32_t>(sources_.size());
+    }
+    return number;
+}
+
+// fi_cq(3): into the program's own room, or where it stays.
+void CompletionQueue::give_source(fi_cq_err_entry& entry, std::uint32_t source) const {
+    const iwarp::SocketAddress& address = sources_[source - 1];
+    if (entry.err_data && entry.err_data_size > 0) {
+        entry.err_data_size = std::min<std::size_t>(entry.err_data_size, address.size());
+        std::memcpy(entry.err_data, address.get(), entry.err_data_size);
+    } else {
+        entry.err_data = const_cast<sockaddr*>(address.get());
+        entry.err_data_size = address.size();
+    }
 }
 
 void CompletionQueue::wake() {

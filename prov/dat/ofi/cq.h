@@ -6,6 +6,7 @@
 #define DAT_OFI_CQ_H
 
 #include "core/completion.h"
+#include "ofi/address_key.h"
 #include "ofi/domain.h"
 #include "ofi/fid.h"
 #include "ofi/wait.h"
@@ -14,6 +15,9 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <unordered_map>
 
 namespace dat::ofi {
 
@@ -62,6 +66,9 @@ class CompletionQueue final : public fid_cq, public core::CompletionQueue {
     template <class Entry>
     ssize_t read_with_sources(Entry* entries, std::size_t count, fi_addr_t* sources);
     ssize_t read_error(fi_cq_err_entry* entry);
+    // What a completion with unknown_source has as its source, for this address. Under the gate.
+    // Throws std::bad_alloc.
+    std::uint32_t source_for(const iwarp::SocketAddress& address);
     // Lets a thread in read_waiting() return -FI_EAGAIN. From any thread.
     void kick();
     // 0: nothing is there, a thread may sleep on wait_fd(). -FI_EAGAIN: read first.
@@ -114,6 +121,7 @@ class CompletionQueue final : public fid_cq, public core::CompletionQueue {
     // Progresses. Under the gate.
     Look look(std::size_t enough);
     std::size_t threshold(const void* condition, std::size_t count) const;
+    void give_source(fi_cq_err_entry& entry, std::uint32_t source) const;
 
     Domain& domain_;
     soft::Gate& gate_; // the domain's, in one step
@@ -124,6 +132,9 @@ class CompletionQueue final : public fid_cq, public core::CompletionQueue {
     bool raised_ = false; // signal_ is; guarded by the gate, as the next
     int lent_ = -1;       // the eventfd of who sleeps, -1: none
     std::atomic<bool> kicked_{false};
+    // Addresses that are the sources of completions, whose endpoints may have gone meanwhile.
+    std::deque<iwarp::SocketAddress> sources_;
+    std::unordered_map<AddressKey, std::uint32_t, AddressHash> source_numbers_;
 };
 
 inline CompletionQueue& cq_of(fid_cq* f) { return static_cast<CompletionQueue&>(*f); }

@@ -51,6 +51,8 @@ int fi_error(core::DtoStatus status) {
         return FI_ENORX;
     case core::DtoStatus::no_message:
         return FI_ENOMSG;
+    case core::DtoStatus::unknown_source:
+        return FI_EADDRNOTAVAIL;
     case core::DtoStatus::local_ep:
     case core::DtoStatus::partial_packet:
     case core::DtoStatus::rmr_operation_failed:
@@ -87,6 +89,8 @@ const char* text(core::DtoStatus status) {
         return "the memory window operation failed";
     case core::DtoStatus::no_message:
         return "no message is there that such a receive would take";
+    case core::DtoStatus::unknown_source:
+        return "the message is there; the address that it came from is not in the address vector";
     }
     return "unknown status";
 }

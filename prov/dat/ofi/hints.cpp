@@ -24,11 +24,14 @@ constexpr std::uint64_t kTxCaps =
     FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_SEND | FI_READ | FI_WRITE | FI_FENCE;
 constexpr std::uint64_t kRxCaps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_RECV |
                                   FI_REMOTE_READ | FI_REMOTE_WRITE | FI_MULTI_RECV | FI_RMA_EVENT |
-                                  FI_DIRECTED_RECV | FI_SOURCE;
+                                  FI_DIRECTED_RECV | FI_SOURCE | FI_SOURCE_ERR;
 constexpr std::uint64_t kDomainCaps = FI_LOCAL_COMM | FI_REMOTE_COMM;
 constexpr std::uint64_t kRdmCaps = kTxCaps | kRxCaps | kDomainCaps;
 // What an endpoint with one peer has no use for, or no order.
-constexpr std::uint64_t kCaps = kRdmCaps & ~(FI_TAGGED | FI_DIRECTED_RECV | FI_SOURCE);
+constexpr std::uint64_t kCaps =
+    kRdmCaps & ~(FI_TAGGED | FI_DIRECTED_RECV | FI_SOURCE | FI_SOURCE_ERR);
+// What a program has to ask for: an error where there was none.
+constexpr std::uint64_t kOnlyIfAsked = FI_SOURCE_ERR;
 constexpr std::uint64_t kMessageDirections = FI_SEND | FI_RECV;
 constexpr std::uint64_t kRmaDirections = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
 
@@ -213,7 +216,7 @@ bool check_format(std::uint32_t format, Comparison& c) {
 // What an info carries where `hints` ask for some capabilities of `offered`.
 std::uint64_t caps_for(std::uint64_t hints, std::uint64_t offered) {
     if (hints == 0) {
-        return offered;
+        return offered & ~kOnlyIfAsked;
     }
     std::uint64_t caps = (hints & offered) | (offered & kDomainCaps);
     if ((caps & (FI_MSG | FI_TAGGED)) != 0 && (hints & kMessageDirections) == 0) {

@@ -176,7 +176,8 @@ RdmEndpoint::RdmEndpoint(Domain& domain, Info info, void* context)
     : fid_ep{}, Bindings(domain, info->tx_attr->op_flags, info->rx_attr->op_flags),
       info_(std::move(info)), peer_info_(fi_dupinfo(info_.get())),
       zone_(Endpoint::zone_of(domain, *info_)), inject_size_(info_->tx_attr->inject_size),
-      directs_((info_->caps & FI_DIRECTED_RECV) != 0), name_(address_in(*info_)),
+      directs_((info_->caps & FI_DIRECTED_RECV) != 0),
+      tells_unknown_((info_->caps & FI_SOURCE_ERR) != 0), name_(address_in(*info_)),
       listener_(std::make_unique<SoftListener>(static_cast<AnyListenerOwner&>(*this),
                                                domain.soft().settings())) {
     if (!peer_info_) {
@@ -378,8 +379,9 @@ RdmPeer& RdmEndpoint::at_address(const iwarp::SocketAddress& address) {
         if (peers_.size() == peers_.capacity()) {
             peers_.reserve(2 * peers_.size() + 16);
         }
+        const std::uint32_t unknown = tells_unknown_ && rx_cq_ ? rx_cq_->source_for(address) : 0;
         auto made = std::make_unique<RdmPeer>(*this, *messages_, address,
-                                              static_cast<std::uint32_t>(peers_.size()));
+                                              static_cast<std::uint32_t>(peers_.size()), unknown);
         found = made.get();
         peers_.push_back(std::move(made));
         if (address.same_host(name_) && address.port() == name_.port()) {
@@ -419,7 +421,13 @@ void RdmEndpoint::named(const iwarp::SocketAddress& address, fi_addr_t number) {
 
 // What completions say of whom a message came from.
 void RdmEndpoint::name_source(RdmPeer& peer, fi_addr_t number) {
-    peer.set_source(number == FI_ADDR_NOTAVAIL ? 0 : static_cast<std::uint32_t>(number + 1));
+    if (number != FI_ADDR_NOTAVAIL) {
+        peer.set_source(static_cast<std::uint32_t>(number + 1));
+    } else if (peer.unknown_source() != 0) {
+        peer.set_source(peer.unknown_source(), core::DtoStatus::unknown_source);
+    } else {
+        peer.set_source(0);
+    }
 }
 
 void RdmEndpoint::removed(fi_addr_t number) {

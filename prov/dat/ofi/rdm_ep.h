@@ -89,6 +89,7 @@ class RdmEndpoint final : public fid_ep,
     AddressVector* av_ = nullptr;
     const std::size_t inject_size_;
     const bool directs_;
+    const bool tells_unknown_; // FI_SOURCE_ERR
     iwarp::SocketAddress name_;
     std::unique_ptr<AnyListener> listener_;
     bool watched_ = false; // listener_ is, by the domain

@@ -34,9 +34,10 @@ core::RdmReply reply_in(const rdm::Hello& hello) {
 } // namespace
 
 RdmPeer::RdmPeer(RdmEndpoint& endpoint, rdm::Messages& messages,
-                 const iwarp::SocketAddress& address, std::uint32_t number)
+                 const iwarp::SocketAddress& address, std::uint32_t number,
+                 std::uint32_t unknown_source)
     : rdm::Peer(messages, static_cast<rdm::PeerOwner&>(*this), number), of_(endpoint),
-      address_(address) {}
+      address_(address), unknown_source_(unknown_source) {}
 
 RdmPeer::~RdmPeer() = default;
 

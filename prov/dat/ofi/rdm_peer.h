@@ -29,12 +29,14 @@ class RdmPeer final : public rdm::Peer,
                       private soft::Timer,
                       public base::Hook<WaitsForTurn> {
   public:
-    // Throws std::bad_alloc.
+    // `unknown_source`: CompletionQueue::source_for() of the address; 0: messages whose source has
+    // no number are as others. Throws std::bad_alloc.
     RdmPeer(RdmEndpoint& endpoint, rdm::Messages& messages, const iwarp::SocketAddress& address,
-            std::uint32_t number);
+            std::uint32_t number, std::uint32_t unknown_source);
     ~RdmPeer(); // not under the gate; after remove()
 
     const iwarp::SocketAddress& address() const { return address_; }
+    std::uint32_t unknown_source() const { return unknown_source_; }
     // A request that says to be from this address.
     void requested(Incoming& request, const rdm::Hello& hello);
     // The same of this endpoint itself: RDMA of its own memory goes by a connection as well.
@@ -87,6 +89,7 @@ class RdmPeer final : public rdm::Peer,
 
     RdmEndpoint& of_;
     const iwarp::SocketAddress address_;
+    const std::uint32_t unknown_source_;
     core::RdmPeer machine_;
     std::unique_ptr<Endpoint> endpoint_; // made when first needed
     std::unique_ptr<Endpoint> far_end_;  // of a connection with this endpoint itself

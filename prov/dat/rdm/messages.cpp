@@ -198,7 +198,7 @@ void Messages::report(Receive& receive, const Peer& peer, std::uint64_t tag, std
     if (status == DtoStatus::success) [[likely]] {
         const bool has_data = (flags & kHasData) != 0;
         receive_cq_->push({context, completion | (has_data ? flags_.with_data : 0), length, at,
-                           has_data ? data : 0, tag, status, peer.source()});
+                           has_data ? data : 0, tag, peer.arrival(), peer.source()});
     } else {
         receive_cq_->push(
             {context, completion, placed, at, tag, length - placed, status, peer.source()});
@@ -465,14 +465,11 @@ void Messages::peek(const Incoming& in, bool discards, Unexpected** claimed) {
     } else {
         length = found->size - before - ((found->flags & kWantsDone) != 0 ? sizeof data : 0);
     }
-    const core::Completion done{in.context,
-                                flags | ((found->flags & kHasData) != 0 ? flags_.with_data : 0),
-                                length,
-                                nullptr,
-                                data,
-                                found->tag(),
-                                DtoStatus::success,
-                                peer.source()};
+    const core::Completion done{
+        in.context,     flags | ((found->flags & kHasData) != 0 ? flags_.with_data : 0),
+        length,         nullptr,
+        data,           found->tag(),
+        peer.arrival(), peer.source()};
     if (claimed) {
         matching.take(*found);
         claimed_.push(*found);
@@ -512,14 +509,15 @@ PostVerdict Messages::receive_claimed(Unexpected& message, const Incoming& in) {
 
 void Messages::discard_claimed(Unexpected& message, const Incoming& in) {
     base::List<core::UnexpectedMessage, core::InOrder>::remove(message);
+    const Peer& peer = *peers_[message.source()];
     const core::Completion done{in.context,
                                 in.tagged ? flags_.tagged : flags_.message,
                                 0,
                                 nullptr,
                                 0,
                                 message.tag(),
-                                DtoStatus::success,
-                                peers_[message.source()]->source()};
+                                peer.arrival(),
+                                peer.source()};
     if (message.kind == Kind::goodbye) {
         free(message);
     } else {

@@ -144,9 +144,14 @@ class Peer : public soft::MessageSink, private soft::Deferred {
     Peer& operator=(const Peer&) = delete;
 
     std::uint32_t number() const { return number_; }
-    // What completions say of whom a message came from; opaque here.
-    void set_source(std::uint32_t source) { source_ = source; }
+    // What completions say of whom a message came from, opaque here; and the status that those of
+    // its messages have, success or unknown_source.
+    void set_source(std::uint32_t source, core::DtoStatus arrival = core::DtoStatus::success) {
+        source_ = source;
+        arrival_ = arrival;
+    }
     std::uint32_t source() const { return source_; }
+    core::DtoStatus arrival() const { return arrival_; }
     // It is this endpoint itself.
     void make_self() { self_ = true; }
     bool is_self() const { return self_; }
@@ -214,6 +219,7 @@ class Peer : public soft::MessageSink, private soft::Deferred {
     PeerOwner& owner_;
     const std::uint32_t number_;
     std::uint32_t source_ = 0;
+    core::DtoStatus arrival_ = core::DtoStatus::success;
     soft::Endpoint* endpoint_ = nullptr; // nullptr: not connected
     soft::LinkKind kind_{};
     bool flowing_ = false; // connected, and nothing queued
@@ -324,7 +330,7 @@ class Messages {
         }
         if (receive.reported && receive_cq_) [[likely]] {
             receive_cq_->push({receive.context, receive.completion_flags, length, at, 0, tag,
-                               core::DtoStatus::success, peer.source()});
+                               peer.arrival(), peer.source()});
         }
     }
     void fetch_into(Receive& receive, Peer& peer, std::uint64_t tag, std::uint8_t flags,
