@@ -63,10 +63,11 @@ class Endpoint final : public fid_ep, public Bindings, private soft::EndpointOwn
     // Connection management; 0 or -FI_E*, logged.
     int connect(const void* address, const void* param, std::size_t size);
     int accept(const void* param, std::size_t size);
-    // Those of an endpoint with a watcher, under the gate: makes it ready, with these queues;
+    // Those of an endpoint with a watcher, under the gate: gives it these queues; makes it ready;
     // connects; accepts. 0 or -errno.
-    int set_up(CompletionQueue* tx, CompletionQueue* rx, const soft::Endpoint::Counters& counters,
-               std::uint64_t tx_reports);
+    void set_up(CompletionQueue* tx, CompletionQueue* rx, const soft::Endpoint::Counters& counters,
+                std::uint64_t tx_reports);
+    int make_ready();
     int connect_watched(const iwarp::SocketAddress& destination, std::span<const std::byte> data,
                         std::chrono::microseconds timeout);
     int accept_watched(Incoming& request, std::span<const std::byte> data);
@@ -112,7 +113,6 @@ class Endpoint final : public fid_ep, public Bindings, private soft::EndpointOwn
     void give_held();
     // Holds the request whose handle is `handle`; 0 or -FI_EINVAL.
     int hold(fid_t handle);
-    int make_ready();
     // So that less has to be done while a connection is made.
     int prepare(bool fewer_do = false); // as verbs::prepare()
     const char* source_unfit(const iwarp::SocketAddress& destination) const;

@@ -224,8 +224,8 @@ int Endpoint::accept(const void* param, std::size_t size) {
     return fi_result(rc);
 }
 
-int Endpoint::set_up(CompletionQueue* tx, CompletionQueue* rx,
-                     const soft::Endpoint::Counters& counters, std::uint64_t tx_reports) {
+void Endpoint::set_up(CompletionQueue* tx, CompletionQueue* rx,
+                      const soft::Endpoint::Counters& counters, std::uint64_t tx_reports) {
     tx_cq_ = tx;
     rx_cq_ = rx;
     for (CompletionQueue* cq : {tx, rx}) {
@@ -236,7 +236,6 @@ int Endpoint::set_up(CompletionQueue* tx, CompletionQueue* rx,
     counters_ = counters;
     for_each_counter([](Counter& counter) { counter.users.add(); });
     tx_reports_ = tx_reports;
-    return make_ready();
 }
 
 int Endpoint::connect_watched(const iwarp::SocketAddress& destination,

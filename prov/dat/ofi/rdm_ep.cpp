@@ -370,7 +370,8 @@ std::unique_ptr<Endpoint> RdmEndpoint::make_endpoint(EndpointWatcher& watcher) {
                                            &watcher);
     soft::Endpoint::Counters counters = counters_;
     counters.receive = nullptr; // of messages: counted where they are matched
-    return made->set_up(tx_cq_, rx_cq_, counters, tx_reports_) == 0 ? std::move(made) : nullptr;
+    made->set_up(tx_cq_, rx_cq_, counters, tx_reports_);
+    return made;
 }
 
 RdmPeer& RdmEndpoint::at_address(const iwarp::SocketAddress& address) {

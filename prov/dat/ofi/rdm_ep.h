@@ -63,7 +63,9 @@ class RdmEndpoint final : public fid_ep,
     // For its peers.
     core::RdmSelf& self() { return self_; }
     rdm::Hello hello() const;
-    std::unique_ptr<Endpoint> make_endpoint(EndpointWatcher& watcher); // throws std::bad_alloc
+    // Its make_ready() may fail, and be called again. It is not destroyed under the gate. Throws
+    // std::bad_alloc.
+    std::unique_ptr<Endpoint> make_endpoint(EndpointWatcher& watcher);
     // Only some attempts at once: begin_attempt() is called for it.
     void attempt(RdmPeer& peer);
     void attempt_over();

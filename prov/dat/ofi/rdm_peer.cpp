@@ -137,11 +137,21 @@ void RdmPeer::attempt_over() {
     }
 }
 
+bool RdmPeer::make(std::unique_ptr<Endpoint>& endpoint, std::unique_ptr<Endpoint>& unready,
+                   EndpointWatcher& watcher) {
+    if (!endpoint && no_throw([&] {
+                         if (!unready) {
+                             unready = of_.make_endpoint(watcher);
+                         }
+                         return unready->make_ready();
+                     }) == 0) {
+        endpoint = std::move(unready);
+    }
+    return endpoint != nullptr;
+}
+
 bool RdmPeer::make_endpoint() {
-    if (!endpoint_ && no_throw([&] {
-            endpoint_ = of_.make_endpoint(static_cast<EndpointWatcher&>(*this));
-            return endpoint_ ? 0 : -FI_ENOMEM;
-        })) {
+    if (!make(endpoint_, unready_, static_cast<EndpointWatcher&>(*this))) {
         return false;
     }
     drop();
@@ -196,10 +206,7 @@ void RdmPeer::requested(Incoming& request, const rdm::Hello& hello) {
 }
 
 void RdmPeer::requested_by_self(Incoming& request) {
-    if (no_throw([&] {
-            far_end_ = far_end_ ? std::move(far_end_) : of_.make_endpoint(unheard_);
-            return far_end_ ? 0 : -FI_ENOMEM;
-        })) {
+    if (!make(far_end_, unready_far_end_, unheard_)) {
         return;
     }
     soft::Endpoint& far = far_end_->soft();

@@ -72,6 +72,8 @@ class RdmPeer final : public rdm::Peer,
     void refuse(Incoming& request, const Answer& answer);
     void accept(Incoming& request, const Answer& answer);
     bool make_endpoint();
+    bool make(std::unique_ptr<Endpoint>& endpoint, std::unique_ptr<Endpoint>& unready,
+              EndpointWatcher& watcher);
     void note_answer(const core::ConnectionEvent& event);
     void start_timer();
 
@@ -93,6 +95,9 @@ class RdmPeer final : public rdm::Peer,
     core::RdmPeer machine_;
     std::unique_ptr<Endpoint> endpoint_; // made when first needed
     std::unique_ptr<Endpoint> far_end_;  // of a connection with this endpoint itself
+    // Those for which there was no memory when they were to be made ready.
+    std::unique_ptr<Endpoint> unready_;
+    std::unique_ptr<Endpoint> unready_far_end_;
     Unheard unheard_;
     core::RdmPeer::Connection current_ = 0; // that the events of endpoint_ belong to; 0: none
     bool attempting_ = false;               // counted by the endpoint
