@@ -226,6 +226,53 @@ Test(soft_shm_doorbell, what_was_rung_for_as_it_went_to_sleep__keeps_it_awake) {
     cr_assert(!crowd.far.front().receives.empty());
 }
 
+namespace {
+
+// The sleeping domain is woken by another connection than the first, and gets its message.
+void expect_others_to_wake(Crowd& crowd) {
+    put_to_rest(crowd.far_domain);
+    cr_assert_not(is_woken(crowd.far_domain));
+    Bytes in(1);
+    crowd.far[1].receive(in);
+    crowd.near[1].send<shm::Link>(bytes("x"), 1, Level::taken);
+    cr_assert(is_woken(crowd.far_domain));
+    cr_assert(crowd.run([&] { return !crowd.far[1].receives.empty(); }));
+    crowd.far[1].receives.take();
+    crowd.near[1].requests.take();
+}
+
+} // namespace
+
+// The ring for all went by the socket of a connection that is closed here before it is heard.
+Test(soft_shm_doorbell, a_ring_by_a_connection_that_is_closed__is_not_the_last) {
+    Crowd crowd;
+    crowd.settle();
+    put_to_rest(crowd.far_domain);
+    crowd.near.front().send<shm::Link>(bytes("x"), 1, Level::taken);
+    cr_assert(is_woken(crowd.far_domain));
+    cr_assert(crowd.far.front().endpoint.disconnect(false));
+    expect_others_to_wake(crowd);
+}
+
+// The peer rang for all, by a connection that it ended in order at once, which rings for that
+// connection alone.
+Test(soft_shm_doorbell, a_ring_and_the_end_of_its_connection__are_both_heard) {
+    Crowd crowd;
+    crowd.settle();
+    crowd.far.front().send<shm::Link>(bytes("y"), 1, Level::placed);
+    put_to_rest(crowd.far_domain);
+    Bytes in(1);
+    crowd.near.front().receive(in);
+    for (int i = 0; i < 1000 && crowd.near.front().receives.empty(); ++i) {
+        crowd.near_domain.progress();
+    }
+    cr_assert_not(crowd.near.front().receives.empty());
+    cr_assert(is_woken(crowd.far_domain));
+    cr_assert(crowd.near.front().endpoint.disconnect(true));
+    cr_assert(crowd.run([&] { return crowd.far.front().ended() && crowd.near.front().ended(); }));
+    expect_others_to_wake(crowd);
+}
+
 // The memory of the first connection has the doorbells of those that came after it.
 Test(soft_shm_doorbell, the_end_of_the_first_connection__leaves_the_others_alone) {
     Crowd crowd;

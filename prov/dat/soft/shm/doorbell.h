@@ -44,6 +44,8 @@ class Doorbells final : public soft::Notifier {
     void ring_here(std::uint32_t place);
     // The peer may look at its doorbell. True: it sleeps, and has to be woken by the socket.
     bool ring(std::uint32_t place);
+    // ring() said that the peer sleeps, and it was not woken: the next ring() says so again.
+    void rang_in_vain();
     // Somebody has been woken: this is polled from here on.
     void woken();
 
@@ -93,6 +95,7 @@ class DoorbellPlace {
     void watch(soft::MemoryLink& link) const { of_->watch(place_, link); }
     void ignore() const { of_->ignore(place_); }
     bool ring() const { return of_->ring(place_); }
+    void rang_in_vain() const { of_->rang_in_vain(); }
     void ring_here() const { of_->ring_here(place_); }
     void woken() const { of_->woken(); }
 

@@ -167,6 +167,10 @@ void Link::part(soft::Parting how) {
     if (std::exchange(by_doorbell_, false)) {
         place_.ignore();
     }
+    if (place_) { // the peer may have rung by this socket, which nobody hears from here on
+        side_.mine->asleep.store(0, std::memory_order_relaxed);
+        place_.woken();
+    }
     receiver_.inbox().announce_rest();
     Remainder rest = how == Parting::clean && !said_goodbye_ ? last_of_all() : Remainder();
     sender_.part();

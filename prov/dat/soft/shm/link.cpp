@@ -51,11 +51,17 @@ void Link::start() {
 // --- sleeping and waking ---
 
 void Link::wake_peer() {
-    if (place_ && (side_.peers->asleep.load(std::memory_order_relaxed) & kByDoorbell) != 0) {
-        if (place_.ring()) {
-            send_ring();
+    const std::atomic<std::uint32_t>& asleep = side_.peers->asleep;
+    if (place_ && (asleep.load(std::memory_order_relaxed) & kByDoorbell) != 0) {
+        if (!place_.ring()) {
+            return;
         }
-        return;
+        if ((asleep.load(std::memory_order_relaxed) & kByDoorbell) != 0) {
+            return send_ring();
+        }
+        // Before it went to sleep the peer took this link from the doorbell, or ended it, so that
+        // it need not hear this socket: whoever rings next is to wake it.
+        place_.rang_in_vain();
     }
     ring();
 }
@@ -84,9 +90,10 @@ void Link::ready(std::uint32_t) {
         watched_ = false;
         receiver_.peer_gone();
     }
-    if (by_doorbell_ && side_.mine->asleep.load(std::memory_order_relaxed) != 0) {
-        place_.woken(); // which may have been rung for others as well
-    } else if (asleep_) {
+    if (place_) {
+        place_.woken(); // the ring may have been the doorbell's, and that of others as well
+    }
+    if (asleep_ && !(by_doorbell_ && side_.mine->asleep.load(std::memory_order_relaxed) != 0)) {
         rouse();
         domain_.wake(*this);
     }
