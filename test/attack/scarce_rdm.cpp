@@ -165,6 +165,8 @@ bool find(Side& side) {
     hints->mode = FI_CONTEXT | FI_CONTEXT2;
     hints->addr_format = FI_SOCKADDR_IN;
     hints->ep_attr->type = FI_EP_RDM;
+    // A success without it may be of what is lost with the connection.
+    hints->tx_attr->op_flags = FI_TRANSMIT_COMPLETE;
     hints->fabric_attr->prov_name = strdup("dat");
     const fi_progress progress = g_waits ? FI_PROGRESS_AUTO : FI_PROGRESS_MANUAL;
     hints->domain_attr->control_progress = hints->domain_attr->data_progress = progress;

@@ -52,6 +52,14 @@ template <class T, class Tag> class List {
         ring_.previous_->next_ = &added;
         ring_.previous_ = &added;
     }
+    // As push(), before all others.
+    void push_front(T& member) {
+        Hook<Tag>& added = hook(member);
+        added.previous_ = &ring_;
+        added.next_ = ring_.next_;
+        ring_.next_->previous_ = &added;
+        ring_.next_ = &added;
+    }
     // From whatever list of this Tag it is in, if any.
     static void remove(T& member) { hook(member).leave(); }
     // Precondition of these two: !empty().

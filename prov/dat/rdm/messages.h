@@ -201,6 +201,7 @@ class Peer : public soft::MessageSink, private soft::Deferred {
     core::PostVerdict send_otherwise(const Outgoing& out);
     core::PostVerdict send_to_self(const Outgoing& out);
     bool announce(Send& send);
+    bool send_as_request(Send& send);
     void send_queued();
     bool post_own(const std::byte* bytes, std::size_t size, bool fence = false);
     bool say(Kind kind, std::uint64_t tag);

@@ -230,6 +230,27 @@ PostVerdict Peer::send_otherwise(const Outgoing& out) {
     return PostVerdict::posted;
 }
 
+namespace {
+bool went(PostVerdict verdict) {
+    return verdict != PostVerdict::full && verdict != PostVerdict::refused;
+}
+} // namespace
+
+// The oldest that is queued, whose completion is the request's: it is queued no longer when it is
+// posted, since the connection may end within, and then what is queued completes, or goes out
+// again. False: there is no room now.
+bool Peer::send_as_request(Send& send) {
+    queued_.pop();
+    --queued_count_;
+    if (!went(send_now(send.what, 0))) {
+        queued_.push_front(send);
+        ++queued_count_;
+        return false;
+    }
+    messages_.free(send);
+    return true;
+}
+
 // Those that may go now.
 void Peer::send_queued() {
     while (!queued_.empty() && confirmed_) {
@@ -237,13 +258,13 @@ void Peer::send_queued() {
         const Outgoing& out = send.what;
         const bool here = out.length <= eager_ && out.count < kMaxIov &&
                           sent_ - told_ + cost_of(out.length) <= window_;
-        const std::uint64_t id = out.delivered ? send.id : 0;
-        if (here) {
-            const PostVerdict verdict = send_now(out, id);
-            if (verdict == PostVerdict::full || verdict == PostVerdict::refused) {
+        if (here && !out.delivered) {
+            if (!send_as_request(send)) {
                 break;
             }
-        } else if (!announce(send)) {
+            continue;
+        }
+        if (here ? !went(send_now(out, send.id)) : !announce(send)) {
             break;
         }
         if (queued_.empty() || &queued_.front() != &send) {
@@ -251,12 +272,8 @@ void Peer::send_queued() {
         }
         queued_.pop();
         --queued_count_;
-        if (here && id == 0) {
-            messages_.free(send);
-        } else {
-            send.waits = true;
-            waiting_.push(send);
-        }
+        send.waits = true;
+        waiting_.push(send);
     }
     flowing_ = confirmed_ && queued_.empty();
     if (!flowing_) {
@@ -379,17 +396,14 @@ void Peer::ask() {
                     at[i] = {static_cast<std::byte*>(to[i].iov_base), to[i].iov_len};
                 }
             });
-        if (verdict == PostVerdict::full || verdict == PostVerdict::refused) {
+        if (!went(verdict)) {
             --reads_;
             --fetch.reading;
             fetch.asked -= length;
             --fetch.segment;
             if (last) {
                 reading_.remove(fetch);
-                base::List<Fetch, OfPeer> rest;
-                rest.take(to_read_);
-                to_read_.push(fetch);
-                to_read_.take(rest);
+                to_read_.push_front(fetch);
             }
             return;
         }
