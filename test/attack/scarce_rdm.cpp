@@ -5,7 +5,7 @@
 // their end. Whatever allocation or descriptor is refused, each operation completes once, nothing
 // is lost of memory, and the next run succeeds. A plain program that allocates nothing by itself.
 // May include: std, libfabric.
-#include "scarce.h"
+#include "scarce_fi.h"
 
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
@@ -39,29 +39,6 @@ constexpr std::size_t kBytes = 2 * kLarge;
 constexpr int kOperations = 16;
 
 bool g_waits = false; // with the progress thread, and sleeping
-
-// A step that a run may fail at only once something has failed.
-#define STEP(call)                                                                                 \
-    do {                                                                                           \
-        if (!answered(static_cast<long>(call), #call)) {                                           \
-            return false;                                                                          \
-        }                                                                                          \
-    } while (false)
-
-bool answered(long result, const char* what) {
-    if (result < 0 && !has_failed()) {
-        violation("%s: %s", what, fi_strerror(static_cast<int>(-result)));
-    }
-    return result >= 0;
-}
-
-template <class Fid> void close(Fid*& fid, const char* what) {
-    if (fid) {
-        if (const int rc = fi_close(&std::exchange(fid, nullptr)->fid)) {
-            violation("fi_close() of %s: %s", what, fi_strerror(-rc));
-        }
-    }
-}
 
 struct Operation {
     fi_context2 context; // first

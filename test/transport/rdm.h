@@ -263,6 +263,16 @@ class RdmNode {
     std::deque<RdmOp> ops_;
 };
 
+// Two endpoints that know each other.
+struct Two {
+    explicit Two(const Transport& transport, const RdmNode::Options& options = RdmNode::Options())
+        : a(transport, options), b(transport, options), to_b(a.know(b)), to_a(b.know(a)) {}
+    RdmNode a;
+    RdmNode b;
+    fi_addr_t to_b;
+    fi_addr_t to_a;
+};
+
 } // namespace dat::test
 
 #endif

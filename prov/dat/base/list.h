@@ -45,21 +45,9 @@ template <class T, class Tag> class List {
     // In this list, or another one of the same Tag.
     static bool holds(const T& member) { return hook(member).next_ != nullptr; }
     // Precondition: !holds(member).
-    void push(T& member) {
-        Hook<Tag>& added = hook(member);
-        added.next_ = &ring_;
-        added.previous_ = ring_.previous_;
-        ring_.previous_->next_ = &added;
-        ring_.previous_ = &added;
-    }
+    void push(T& member) { put_behind(*ring_.previous_, member); }
     // As push(), before all others.
-    void push_front(T& member) {
-        Hook<Tag>& added = hook(member);
-        added.previous_ = &ring_;
-        added.next_ = ring_.next_;
-        ring_.next_->previous_ = &added;
-        ring_.next_ = &added;
-    }
+    void push_front(T& member) { put_behind(ring_, member); }
     // From whatever list of this Tag it is in, if any.
     static void remove(T& member) { hook(member).leave(); }
     // Precondition of these two: !empty().
@@ -98,6 +86,13 @@ template <class T, class Tag> class List {
   private:
     static Hook<Tag>& hook(T& member) { return member; }
     static const Hook<Tag>& hook(const T& member) { return member; }
+    static void put_behind(Hook<Tag>& previous, T& member) {
+        Hook<Tag>& added = hook(member);
+        added.next_ = previous.next_;
+        added.previous_ = &previous;
+        previous.next_->previous_ = &added;
+        previous.next_ = &added;
+    }
 
     Hook<Tag> ring_;
 };

@@ -22,10 +22,10 @@ struct Completion {
     std::uint64_t flags; // opaque here: the libfabric completion flags
     std::size_t length;  // bytes moved (DTO-11); undefined unless success (DTO-10)
     void* buffer;        // where a receive was placed, else nullptr
-    std::uint64_t
-        data; // remote CQ data, where `flags` says so; of a failure: the tag, if it has one
-    std::size_t overflow; // bytes that did not fit (local_length); of a success: the tag, or 0;
-                          // unknown_source: data and tag as of a success
+    // Remote CQ data, where `flags` says so. Of a failure: the tag, if it has one.
+    std::uint64_t data;
+    // Bytes that did not fit (local_length). Of a success, and of unknown_source: the tag, or 0.
+    std::size_t overflow;
     DtoStatus status;
     std::uint32_t source = 0; // opaque here: whom a message came from; 0: it does not say
 };

@@ -93,7 +93,9 @@ void Link::ready(std::uint32_t) {
     if (place_) {
         place_.woken(); // the ring may have been the doorbell's, and that of others as well
     }
-    if (asleep_ && !(by_doorbell_ && side_.mine->asleep.load(std::memory_order_relaxed) != 0)) {
+    // A ring for this link alone has cleared its word.
+    const bool rung_itself = side_.mine->asleep.load(std::memory_order_relaxed) == 0;
+    if (asleep_ && (!by_doorbell_ || rung_itself)) {
         rouse();
         domain_.wake(*this);
     }
