@@ -50,7 +50,7 @@ trap 'exit 143' TERM
 describe() { # machine
     criterion=Debian besides='libdat-fi.la'
     case $1 in
-    arm64) triplet=aarch64-linux-gnu emulator=aarch64 tests='unit_core unit_wire unit_soft sim_test'
+    arm64) triplet=aarch64-linux-gnu emulator=aarch64 tests='unit_core unit_wire unit_engine sim_test'
         tests="$tests test/transport/transport_connection test/transport/transport_data"
         tests="$tests test/transport/transport_queues test/transport/transport_surface"
         besides="$besides test/transport/peer"

@@ -7,7 +7,7 @@
 #include "dat-shim/evd.h"
 #include "dat-shim/ia.h"
 #include "dat-shim/inside.h"
-#include "soft/kernel.h"
+#include "engine/kernel.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -181,7 +181,8 @@ Return Cno::wait_until(std::unique_lock<std::mutex>& lock, const Deadline& deadl
         const Ia::Attendance there(
             ia(), std::ranges::any_of(evds_, [](Evd* one) { return one->moves_domain(); }));
         watched.clear();
-        if (!std::ranges::all_of(evds_, [&](Evd* one) { return one->watch(watched, bell_); })) {
+        if (!std::ranges::all_of(evds_,
+                                 [&](Evd* one) { return one->watch(watched, wake_socket_); })) {
             continue;
         }
         const int why = sleep(lock, deadline, watched);
@@ -198,15 +199,15 @@ Return Cno::wait_until(std::unique_lock<std::mutex>& lock, const Deadline& deadl
 }
 
 // Each thread has a descriptor of its own besides the common one, so that one that looks
-// takes nobody's wake-up: who takes down the bell has all the others look.
+// takes nobody's wake-up: who takes down the wake socket has all the others look.
 int Cno::sleep(std::unique_lock<std::mutex>& lock, const Deadline& deadline,
                std::vector<pollfd>& watched) {
-    const WakePool::Loan wake = ia().wakes().borrow();
-    if (wake->made() < 0 || bell_.fd() < 0) {
+    const WakePool::TemporaryRegistration wake = ia().wakes().borrow();
+    if (wake->made() < 0 || wake_socket_.fd() < 0) {
         return EMFILE; // nobody could wake it
     }
     watch_once(watched, wake->made());
-    watch_once(watched, bell_.fd());
+    watch_once(watched, wake_socket_.fd());
     int interrupted = 0;
     {
         const Sleeper here(sleepers_, wake.get());
@@ -215,11 +216,11 @@ int Cno::sleep(std::unique_lock<std::mutex>& lock, const Deadline& deadline,
         interrupted = deadline.sleep(watched);
     }
     const Wake::Found own = wake->found_in(watched);
-    const Wake::Found bell = bell_.found_in(watched);
-    if (bell != Wake::Found::quiet) {
+    const Wake::Found wake_socket = wake_socket_.found_in(watched);
+    if (wake_socket != Wake::Found::quiet) {
         raise_all();
     }
-    return own == Wake::Found::lost || bell == Wake::Found::lost ? EBADF : interrupted;
+    return own == Wake::Found::lost || wake_socket == Wake::Found::lost ? EBADF : interrupted;
 }
 
 Cno::Agent Cno::agent() {

@@ -76,7 +76,7 @@ class Cno final : public Object {
     std::vector<Evd*> evds_;
     std::size_t next_ = 0;        // where to begin looking, so that each has its turn
     std::vector<Wake*> sleepers_; // of the threads that sleep
-    Wake bell_;                   // what EVDs tell of events; all who sleep look at it
+    Wake wake_socket_;            // what EVDs tell of events; all who sleep look at it
     int epoll_ = -1;              // the descriptor of the Consumer
     Agent agent_;
     std::thread thread_; // waits for the agent

@@ -2,8 +2,8 @@
 //
 // The event of a completion. See dto.h. May include: dat-shim.
 #include "dat-shim/ep.h"
+#include "dat-shim/fast.h"
 #include "dat-shim/srq.h"
-#include "dat-shim/straight.h"
 
 namespace dat::shim {
 

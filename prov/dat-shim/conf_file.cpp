@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See conf_file.h. May include: dat-shim, soft/kernel.h, std, system headers.
+// See conf_file.h. May include: dat-shim, engine/kernel.h, std, system headers.
 #include "dat-shim/conf_file.h"
 
-#include "soft/kernel.h"
+#include "engine/kernel.h"
 
 #include <cerrno>
 #include <cstdlib>

@@ -3,8 +3,8 @@
 // See device.h. May include: dat-shim, libfabric, system headers.
 #include "dat-shim/device.h"
 
-#include "dat-shim/straight.h"
-#include "soft/kernel.h"
+#include "dat-shim/fast.h"
+#include "engine/kernel.h"
 
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>

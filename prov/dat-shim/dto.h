@@ -90,7 +90,7 @@ class DtoRing {
     std::uint32_t sequence() const { return head_; }
     void advance() { ++head_; }
     void retreat() { --head_; } // the post failed
-    // All before that one have been dequeued, and their slots read. Any thread, under the gate of
+    // All before that one have been dequeued, and their slots read. Any thread, under the lock of
     // the queue that it dequeues from, and so in the order of completions (MT-1).
     void reaped(std::uint32_t behind) { tail_.store(behind, std::memory_order_release); }
     // Of what was posted all but the last `left` has succeeded: suppressed ones at the
@@ -153,7 +153,7 @@ inline std::uint8_t notice_of(std::uint64_t flags, std::uint32_t status) {
 
 // What a completion goes with the end of.
 const Object* subject_of(const core::Completion& done);
-// A completion becomes an event, and its slot is free. Under the gate of its queue (straight.h).
+// A completion becomes an event, and its slot is free. Under the lock of its queue (fast.h).
 void complete(const core::Completion& done, Event& event);
 
 // Whether a success is an event of Number::dto_completion as most are: not of a shared queue,

@@ -7,8 +7,8 @@
 #include "base/log.h"
 #include "dat-shim/cr.h"
 #include "dat-shim/evd.h"
+#include "dat-shim/fast.h"
 #include "dat-shim/srq.h"
-#include "dat-shim/straight.h"
 
 #include <rdma/fi_cm.h>
 #include <rdma/fi_errno.h>
@@ -308,10 +308,10 @@ Return Ep::attach() {
     recv_flags_ =
         (attributes_.recv_flags & completion::kUnsignalled) != 0 ? completion::kUnsignalled : 0;
     zone_ = parts_.pz ? parts_.pz->pass() : 0;
-    const bool straight = enabled && !ofi::direct::watches(ep_);
-    plain_sends_ = straight && attributes_.max_request_iov >= 1 ? 1 : kNonePlain;
-    plain_writes_ = straight && attributes_.max_write_iov >= 1 ? 1 : kNonePlain;
-    plain_receives_ = straight && attributes_.max_recv_iov >= 1 && !parts_.srq ? 1 : kNonePlain;
+    const bool fast = enabled && !ofi::direct::watches(ep_);
+    plain_sends_ = fast && attributes_.max_request_iov >= 1 ? 1 : kNonePlain;
+    plain_writes_ = fast && attributes_.max_write_iov >= 1 ? 1 : kNonePlain;
+    plain_receives_ = fast && attributes_.max_recv_iov >= 1 && !parts_.srq ? 1 : kNonePlain;
     return kSuccess;
 }
 

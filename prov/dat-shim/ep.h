@@ -128,7 +128,7 @@ class Ep final : public Object {
                 std::uint32_t& key);
 
     // Posts (DTO-1..DTO-28)
-    template <class Triplet> // in straight.h
+    template <class Triplet> // in fast.h
     Return post_send(std::int32_t count, const Triplet* iov, std::uint64_t cookie,
                      std::uint32_t flags);
     template <class Triplet>
@@ -136,13 +136,13 @@ class Ep final : public Object {
                                 std::uint32_t flags, std::uint32_t key) {
         return post_message(count, iov, cookie, flags, FI_DAT_INVALIDATE, key);
     }
-    template <class Triplet> // in straight.h
+    template <class Triplet> // in fast.h
     Return post_recv(std::int32_t count, const Triplet* iov, std::uint64_t cookie,
                      std::uint32_t flags);
     template <class Triplet, class Remote>
     Return post_read(std::int32_t count, const Triplet* iov, std::uint64_t cookie,
                      const Remote& remote, std::uint32_t flags);
-    template <class Triplet, class Remote> // in straight.h
+    template <class Triplet, class Remote> // in fast.h
     Return post_write(std::int32_t count, const Triplet* iov, std::uint64_t cookie,
                       const Remote& remote, std::uint32_t flags);
     template <class Triplet, class Remote>
@@ -214,7 +214,7 @@ class Ep final : public Object {
     template <class Triplet>
     Return gather(std::int32_t count, std::int32_t limit, const Triplet* iov, std::uint32_t need,
                   iovec* out, std::size_t& used, std::uint64_t& total) const;
-    // These in straight.h; with the flags kFlags. `other()`: any other post.
+    // These in fast.h; with the flags kFlags. `other()`: any other post.
     template <class Call>
     Return post_plain(DtoRing& ring, Operation operation, std::uint64_t cookie, std::uint32_t flags,
                       Call&& call);

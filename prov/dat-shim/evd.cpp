@@ -8,10 +8,10 @@
 #include "dat-shim/cno.h"
 #include "dat-shim/cr.h"
 #include "dat-shim/ep.h"
+#include "dat-shim/fast.h"
 #include "dat-shim/ia.h"
 #include "dat-shim/service_point.h"
 #include "dat-shim/srq.h"
-#include "dat-shim/straight.h"
 
 #include <algorithm>
 #include <chrono>

@@ -48,7 +48,7 @@ class Evd final : public Object {
     Cno* cno();
 
     // EVD-21. Any thread. The next event becomes `event`, which is `plain(slot, length)`
-    // (is_plain()), or there is none, or dequeue_other() is to be asked. In straight.h.
+    // (is_plain()), or there is none, or dequeue_other() is to be asked. In fast.h.
     enum class Next { plain, none, other };
     template <class Plain> Next dequeue(Plain&& plain);
     Return dequeue_other(Event& event);
@@ -82,9 +82,9 @@ class Evd final : public Object {
 
     // For a CNO: CNO-2. Fetches.
     bool triggers();
-    // Adds what tells of events, `bell` of the CNO being told of them; false: something is
+    // Adds what tells of events, `wake_socket` of the CNO being told of them; false: something is
     // there to be fetched.
-    bool watch(std::vector<pollfd>& watched, Wake& bell);
+    bool watch(std::vector<pollfd>& watched, Wake& wake_socket);
     // watch() adds the descriptor of the domain, and triggers() reads when it is readable.
     bool moves_domain();
 

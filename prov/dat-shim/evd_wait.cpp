@@ -5,9 +5,9 @@
 #include "base/attempt.h"
 #include "dat-shim/cno.h"
 #include "dat-shim/evd.h"
+#include "dat-shim/fast.h"
 #include "dat-shim/ia.h"
 #include "dat-shim/inside.h"
-#include "dat-shim/straight.h"
 
 namespace dat::shim {
 
@@ -118,7 +118,7 @@ Return Evd::wait_locked(std::unique_lock<std::mutex>& lock, std::uint32_t timeou
         after_change();
         return fail(Type::timeout_expired);
     }
-    const WakePool::Loan wake = ia().wakes().borrow();
+    const WakePool::TemporaryRegistration wake = ia().wakes().borrow();
     if (wake->made() < 0) {
         return fail(Type::insufficient_resources, Sub::resource_device);
     }
@@ -197,12 +197,12 @@ bool Evd::triggers() {
     return notifying_ > 0;
 }
 
-bool Evd::watch(std::vector<pollfd>& watched, Wake& bell) {
+bool Evd::watch(std::vector<pollfd>& watched, Wake& wake_socket) {
     const std::lock_guard lock(mutex_);
     if (!enabled_ || waiting_) {
         return true;
     }
-    const bool quiet = lend(bell.fd());
+    const bool quiet = lend(wake_socket.fd());
     add_descriptors(watched);
     return quiet;
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See inside.h. May include: dat-shim, soft/barrier.h, std, system headers.
+// See inside.h. May include: dat-shim, engine/barrier.h, std, system headers.
 #include "dat-shim/inside.h"
 
-#include "soft/barrier.h"
+#include "engine/barrier.h"
 
 #include <mutex>
 #include <new>
@@ -64,7 +64,7 @@ void Visitors::add(Visitor& visitor) {
         first->before_ = &visitor;
     }
     first = &visitor;
-    visitor.visit_.store(Visitor::kOutside | (soft::barriers_reach() ? 0 : Visitor::kAsks),
+    visitor.visit_.store(Visitor::kOutside | (engine::barriers_reach() ? 0 : Visitor::kAsks),
                          std::memory_order_relaxed);
 }
 
@@ -111,13 +111,13 @@ void Visitor::enter_slowly() {
         Visitors::add(*this);
     }
     visit_.store(visit_.load(std::memory_order_relaxed) | kInside, std::memory_order_relaxed);
-    soft::full_fence();
+    engine::full_fence();
 }
 
 void await_others() {
     const Outside meanwhile;
     const std::lock_guard alone(Visitors::waiting);
-    soft::heavy_barrier();
+    engine::heavy_barrier();
     Visitors::note();
     while (!Visitors::all_have_left()) {
         sched_yield();

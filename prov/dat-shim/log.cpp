@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // The log of the uDAPL libraries: the standard error output, if a variable asks for it.
-// May include: dat-shim, soft/kernel.h, libfabric, std.
+// May include: dat-shim, engine/kernel.h, libfabric, std.
 #include "dat-shim/log.h"
 
-#include "soft/kernel.h"
+#include "engine/kernel.h"
 
 #include <cstdio>
 #include <cstdlib>

@@ -5,7 +5,7 @@
 
 #include "base/attempt.h"
 #include "dat-shim/ia.h"
-#include "soft/kernel.h"
+#include "engine/kernel.h"
 
 #include <rdma/fi_domain.h>
 #include <rdma/fi_errno.h>

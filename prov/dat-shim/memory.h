@@ -86,7 +86,7 @@ class Lmr final : public Object {
 // written while nobody may know its context, except who uses a context after dat_lmr_free.
 class LmrTable {
   public:
-    // What a region is to the straight path: zone and context in one, or 0 without the
+    // What a region is to the fast path: zone and context in one, or 0 without the
     // right. One compare asks for all of it.
     using Pass = std::uint64_t;
     static Pass pass(Pass zone, std::uint32_t context) { return zone | context; }

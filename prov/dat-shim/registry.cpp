@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "dat-shim/conf_file.h"
 #include "dat-shim/device.h"
-#include "soft/kernel.h"
+#include "engine/kernel.h"
 
 #include <rdma/providers/fi_log.h>
 

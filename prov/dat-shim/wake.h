@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Sleeping on descriptors: where a thread may be cancelled (pthread_cancel(3)), and nowhere else.
-// May include: soft/kernel.h, std, system headers.
+// May include: engine/kernel.h, std, system headers.
 #ifndef DAT_SHIM_WAKE_H
 #define DAT_SHIM_WAKE_H
 
-#include "soft/kernel.h"
+#include "engine/kernel.h"
 
 #include <algorithm>
 #include <atomic>
@@ -92,12 +92,12 @@ class Wake {
 class WakePool {
   public:
     // Returned to the pool at its end.
-    class Loan {
+    class TemporaryRegistration {
       public:
-        Loan(WakePool& pool, Wake& wake) : pool_(pool), wake_(wake) {}
-        ~Loan() { pool_.give_back(wake_); }
-        Loan(const Loan&) = delete;
-        Loan& operator=(const Loan&) = delete;
+        TemporaryRegistration(WakePool& pool, Wake& wake) : pool_(pool), wake_(wake) {}
+        ~TemporaryRegistration() { pool_.give_back(wake_); }
+        TemporaryRegistration(const TemporaryRegistration&) = delete;
+        TemporaryRegistration& operator=(const TemporaryRegistration&) = delete;
         Wake* operator->() const { return &wake_; }
         Wake* get() const { return &wake_; }
 
@@ -108,7 +108,7 @@ class WakePool {
 
     // Raised if who had it last was just being woken, or behind end(), so that the first sleep
     // on it ends at once. Throws std::bad_alloc; out of descriptors its made() is -1.
-    Loan borrow() {
+    TemporaryRegistration borrow() {
         const std::lock_guard lock(mutex_);
         if (spare_.empty()) {
             spare_.reserve(all_.size() + 1); // so that giving back needs no memory

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See channel.h. May include: rpma-shim, soft/kernel.h, system headers.
+// See channel.h. May include: rpma-shim, engine/kernel.h, system headers.
 #include "rpma-shim/channel.h"
 
-#include "soft/kernel.h"
+#include "engine/kernel.h"
 
 #include <cerrno>
 #include <cstdint>

@@ -4,9 +4,9 @@
 // std.
 #include "rpma-shim/conn.h"
 
+#include "rpma-shim/fast.h"
 #include "rpma-shim/guard.h"
 #include "rpma-shim/srq.h"
-#include "rpma-shim/straight.h"
 
 #include <rdma/fi_errno.h>
 
@@ -65,7 +65,7 @@ int rpma_conn::open(const Origin& origin, fi_info& info, const rpma_conn_cfg& co
     number = next_number();
     int rc =
         fi_endpoint(peer.domain.get(), &info, &ep, reinterpret_cast<void*>(std::uintptr_t{number}));
-    straight = rc == 0 && straight::is_offered(ep);
+    fast = rc == 0 && fast::is_offered(ep);
     rc = rc ? rc : fi_open_ops(&ep->fid, FI_DAT_EP_OPS, 0, reinterpret_cast<void**>(&ops), nullptr);
     rc = rc ? rc : ops->await_peer(ep, 1);
     rc = rc ? rc : fi_ep_bind(ep, &eq.get()->fid, 0);

@@ -52,7 +52,7 @@ struct rpma_conn {
     fid_ep* ep = nullptr;
     std::uint32_t number = 0; // as of a queue pair
     bool direct_write_to_pmem = false;
-    bool straight = false;                // as straight.h has it
+    bool fast = false;                    // as fast.h has it
     std::atomic<bool> quiet_posts{false}; // some were not to give a completion
 
     fi_dat_ops_ep* ops = nullptr;

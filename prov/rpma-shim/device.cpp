@@ -3,9 +3,9 @@
 // See device.h. May include: rpma-shim, dat-shim/provider.h, libfabric, system headers.
 #include "rpma-shim/device.h"
 
+#include "engine/kernel.h"
 #include "rpma-shim/guard.h"
 #include "rpma-shim/log.h"
-#include "soft/kernel.h"
 
 #include <rdma/fi_domain.h>
 #include <rdma/fi_ext_dat.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See durable.h. May include: rpma-shim, soft/kernel.h, libpmem, std, system headers.
+// See durable.h. May include: rpma-shim, engine/kernel.h, libpmem, std, system headers.
 #include "rpma-shim/durable.h"
 
 #include "config.h"
-#include "soft/kernel.h"
+#include "engine/kernel.h"
 
 #include <cerrno>
 #include <cinttypes>

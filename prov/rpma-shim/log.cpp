@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // See log.h; and the functions rpma_log_*(). May include: rpma-shim, dat-shim/log.h,
-// soft/kernel.h, std, system headers.
+// engine/kernel.h, std, system headers.
 #include "rpma-shim/log.h"
 
 #include "dat-shim/log.h"
-#include "soft/kernel.h"
+#include "engine/kernel.h"
 
 #include <cstdarg>
 #include <cstdio>

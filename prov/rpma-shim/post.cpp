@@ -4,8 +4,8 @@
 #include "rpma-shim/post.h"
 
 #include "rpma-shim/conn.h"
+#include "rpma-shim/fast.h"
 #include "rpma-shim/guard.h"
-#include "rpma-shim/straight.h"
 
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
@@ -166,10 +166,10 @@ int rpma_read(struct rpma_conn* conn, struct rpma_mr_local* dst, size_t dst_offs
 int rpma_write(struct rpma_conn* conn, struct rpma_mr_remote* dst, size_t dst_offset,
                const struct rpma_mr_local* src, size_t src_offset, size_t len, int flags,
                const void* op_context) {
-    if (conn && conn->straight && src && dst && flags == RPMA_F_COMPLETION_ALWAYS && len > 0 &&
+    if (conn && conn->fast && src && dst && flags == RPMA_F_COMPLETION_ALWAYS && len > 0 &&
         src->has(src_offset, len) &&
-        straight::write(conn->ep, src->at(src_offset), len, const_cast<void*>(op_context),
-                        dst->address + dst_offset, dst->key) == 0) [[likely]] {
+        fast::write(conn->ep, src->at(src_offset), len, const_cast<void*>(op_context),
+                    dst->address + dst_offset, dst->key) == 0) [[likely]] {
         return 0;
     }
     return write("rpma_write()", conn, dst, dst_offset, src, src_offset, len, flags, nullptr,

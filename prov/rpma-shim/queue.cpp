@@ -5,8 +5,8 @@
 
 #include "base/attempt.h"
 #include "rpma-shim/conn.h"
+#include "rpma-shim/fast.h"
 #include "rpma-shim/guard.h"
-#include "rpma-shim/straight.h"
 
 #include <algorithm>
 #include <arpa/inet.h>
@@ -63,8 +63,7 @@ ibv_wc_status status_of(fi_dat_dto_status status) {
 }
 
 // `number`: of the connection; 0: it is the context of its endpoint.
-[[gnu::always_inline]] inline void fill(ibv_wc& wc, const straight::Done& done,
-                                        std::uint32_t number) {
+[[gnu::always_inline]] inline void fill(ibv_wc& wc, const fast::Done& done, std::uint32_t number) {
     wc = {};
     wc.wr_id = reinterpret_cast<std::uintptr_t>(done.context);
     wc.opcode = opcode_of(done.flags);
@@ -144,9 +143,9 @@ int rpma_cq::fetch(ibv_wc* wc, int count) {
     for (;;) {
         int taken = 0;
         bool failed = false;
-        straight::take(
+        fast::take(
             cq.get(), static_cast<std::size_t>(count),
-            [&](const straight::Done& done) __attribute__((always_inline)) {
+            [&](const fast::Done& done) __attribute__((always_inline)) {
                 fill(wc[taken++], done, number);
                 failed |= done.status != FI_DAT_DTO_SUCCESS;
             });
@@ -210,7 +209,7 @@ int rpma_cq::take_one(ibv_wc& wc) {
         return take(&wc, 1);
     }
     const std::uint32_t number = conn->number;
-    switch (straight::take_plain(
+    switch (fast::take_plain(
         cq.get(), [&](void* context, std::uint64_t flags, std::size_t length)
                       __attribute__((always_inline)) {
                           wc = {};
@@ -219,12 +218,12 @@ int rpma_cq::take_one(ibv_wc& wc) {
                           wc.byte_len = static_cast<std::uint32_t>(length);
                           wc.qp_num = number;
                       })) {
-    case straight::Taken::one:
+    case fast::Taken::one:
         if (is_watched()) [[unlikely]] {
             settle_if_last();
         }
         return 1;
-    case straight::Taken::none:
+    case fast::Taken::none:
         return is_watched() ? settle_and_take(&wc, 1) : 0;
     default:
         return take(&wc, 1);

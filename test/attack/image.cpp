@@ -5,15 +5,15 @@
 // connection, or another process with its number. What is at that place then is not the
 // message: the connection ends, the receive gives nothing, and its buffer shows nothing of
 // it. This program is at fixed addresses, so that its buffer is where the message was. A
-// plain program; a process that takes a number needs root. May include: soft, soft/iwarp.
+// plain program; a process that takes a number needs root. May include: engine, links/iwarp.
 //
 //   image                 all of it
 //   image --sender HOW PORT PIPE    the sender, that becomes HOW
 //   image --impostor PIPE           what it becomes by execve(2)
-#include "../unit/soft_harness.h"
+#include "../unit/engine_harness.h"
 
-#include "soft/iwarp/connect.h"
-#include "soft/shm/link.h"
+#include "links/iwarp/connect.h"
+#include "links/shm/link.h"
 
 #include <arpa/inet.h>
 #include <csignal>
@@ -28,7 +28,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-using namespace soft_test;
+using namespace engine_test;
 
 namespace {
 
@@ -48,13 +48,13 @@ constexpr std::byte kUntouched{0x33};
 
 alignas(4096) std::byte g_message[kSize];
 
-dat::soft::Domain::Options sharing() {
+dat::engine::Domain::Options sharing() {
     auto o = options();
     o.settings.shm = true;
     return o;
 }
 
-dat::iwarp::SocketAddress loopback(std::uint16_t port) {
+dat::net::SocketAddress loopback(std::uint16_t port) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -109,11 +109,11 @@ int send_and_become(const std::string& how, std::uint16_t port, int pipe) {
     Side side(domain);
     MUST(dat::iwarp::connect(side.endpoint, loopback(port), nullptr, {}, {}) == 0);
     MUST(run_until(domain, [&] { return side.connected(); }));
-    MUST(side.kind == dat::soft::LinkKind::shm);
+    MUST(side.kind == dat::engine::LinkKind::shm);
     std::memset(g_message, static_cast<int>(kOwn), kSize);
-    side.send<dat::soft::Link>({g_message, kSize});
+    side.send<dat::engine::Link>({g_message, kSize});
     for (int i = 0; i < 1000; ++i) {
-        const dat::soft::GateCaller inside(domain.gate());
+        const dat::engine::BiasedLockOwner inside(domain.biased_lock());
         domain.progress();
     }
     MUST(side.requests.size() == 0);
@@ -167,7 +167,7 @@ void receive_of(const char* how, bool looks) {
     MUST(run([&] { return requests.arrived != nullptr; }));
     MUST(dat::iwarp::accept(side.endpoint, *requests.arrived, {}) == 0);
     MUST(run([&] { return side.connected(); }));
-    MUST(side.kind == dat::soft::LinkKind::shm);
+    MUST(side.kind == dat::engine::LinkKind::shm);
     pid_t heir = 0;
     if (std::string_view(how) != "exec") {
         MUST(read(pipes[0], &heir, sizeof heir) == sizeof heir);

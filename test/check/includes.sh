@@ -2,19 +2,18 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #
 # A layer of prov/dat includes only itself and what is named after its arrow:
-#   base -> std    core -> base    soft -> core, base
-#   soft/iwarp and other links -> soft, core, base    verbs -> soft, core, base
-#   soft/shm is offered by the handshake of soft/iwarp, and uses its sockets and codes
-#   verbs uses the addresses of soft/iwarp
-#   rdm -> soft, its links, core, base
+#   base -> std    core -> base    engine -> core, base    net -> engine, base
+#   links/iwarp and other links -> net, engine, core, base
+#   links/shm is offered by the handshake of links/iwarp, and uses its codes
+#   rdm -> links/iwarp, links/shm, net, engine, core, base
 #   ofi -> all of these, and libfabric    plugin.cpp -> all
 # core has no I/O, clock, thread or libfabric.
 #
 # prov/dat-shim includes itself, base, libfabric and what fi_ext_dat.h offers, and nothing else of
-# prov/dat, but for straight.h, which includes ofi/direct.h, provider.cpp, which includes
-# ofi/provider.h, and soft/kernel.h and soft/barrier.h. Its objects include no dat headers, nor what
+# prov/dat, but for fast.h, which includes ofi/direct.h, provider.cpp, which includes
+# ofi/provider.h, and engine/kernel.h and engine/barrier.h. Its objects include no dat headers, nor what
 # does: those are for udat20 and udat12, each its own, and udat/entry.h chooses which of them udat
-# is compiled with. prov/rpma-shim includes the same, its own straight.h among it.
+# is compiled with. prov/rpma-shim includes the same, its own fast.h among it.
 set -u
 . "$(dirname "${BASH_SOURCE[0]}")/sources.sh"
 
@@ -27,7 +26,7 @@ complain() {
 # Prints the layer of a path relative to prov/dat.
 layer_of() {
     case $1 in
-    soft/*/*) echo "soft/$(echo "$1" | cut -d/ -f2)" ;;
+    links/*/*) echo "links/$(echo "$1" | cut -d/ -f2)" ;;
     */*) echo "${1%%/*}" ;;
     *) echo top ;;
     esac
@@ -38,24 +37,24 @@ allowed() {
     case $1 in
     base) echo base ;;
     core) echo core base ;;
-    soft) echo soft core base ;;
-    soft/iwarp | soft/shm) echo soft/iwarp soft/shm soft core base ;;
-    soft/*) echo "$1" soft core base ;;
-    verbs) echo verbs soft/iwarp soft core base ;;
-    rdm) echo rdm "$links" soft core base ;;
-    ofi | top) echo "$links" top ofi rdm verbs soft core base ;;
+    engine) echo engine core base ;;
+    net) echo net engine base ;;
+    links/iwarp | links/shm) echo links/iwarp links/shm net engine core base ;;
+    links/*) echo "$1" net engine core base ;;
+    rdm) echo rdm links/iwarp links/shm net engine core base ;;
+    ofi | top) echo "$links" top ofi rdm net engine core base ;;
     *) echo unknown ;;
     esac
 }
 
-links=$(find prov/dat/soft -mindepth 1 -maxdepth 1 -type d ! -name '.*' | sed 's,^prov/dat/,,' | tr '\n' ' ')
+links=$(find prov/dat/links -mindepth 1 -maxdepth 1 -type d ! -name '.*' | sed 's,^prov/dat/,,' | tr '\n' ' ')
 
 # An include between quotes: a file of ours, named from prov/dat.
 check_own() { # file layer included
     local target
     [ "$2:$3" = top:config.h ] && return
     [ "$2:$3" = ofi:config.h ] && return
-    [ "$1:$3" = prov/dat/soft/probes.h:config.h ] && return
+    [ "$1:$3" = prov/dat/engine/probes.h:config.h ] && return
     [ -f "prov/dat/$3" ] || { complain "$1" "\"$3\" is not a file under prov/dat"; return; }
     target=$(layer_of "$3")
     case " $(allowed "$2") " in
@@ -102,9 +101,9 @@ check_shim() { # file version form included
         ;;
     '":dat-shim/'*) [ -f "prov/$4" ] || complain "$1" "\"$4\" is not a file under prov" ;;
     '":ofi/direct.h')
-        [ "$1" = prov/dat-shim/straight.h ] || complain "$1" "only straight.h may include \"$4\""
+        [ "$1" = prov/dat-shim/fast.h ] || complain "$1" "only fast.h may include \"$4\""
         ;;
-    '":soft/kernel.h' | '":soft/barrier.h') ;;
+    '":engine/kernel.h' | '":engine/barrier.h') ;;
     '":ofi/provider.h')
         [ "$1" = prov/dat-shim/provider.cpp ] || complain "$1" "only provider.cpp may include \"$4\""
         ;;
@@ -130,9 +129,9 @@ check_rpma() { # file form included
     '":rpma-shim/'*) [ -f "prov/$3" ] || complain "$1" "\"$3\" is not a file under prov" ;;
     '":dat-shim/provider.h' | '":dat-shim/log.h') ;;
     '":ofi/direct.h')
-        [ "$1" = prov/rpma-shim/straight.h ] || complain "$1" "only straight.h may include \"$3\""
+        [ "$1" = prov/rpma-shim/fast.h ] || complain "$1" "only fast.h may include \"$3\""
         ;;
-    '":soft/kernel.h' | '":base/'*) [ -f "prov/dat/$3" ] || complain "$1" "\"$3\" is not a file" ;;
+    '":engine/kernel.h' | '":base/'*) [ -f "prov/dat/$3" ] || complain "$1" "\"$3\" is not a file" ;;
     '":config.h') [ "$1" = prov/rpma-shim/durable.cpp ] || complain "$1" "only durable.cpp has options" ;;
     '":'*) complain "$1" "\"$3\" is not of rpma-shim" ;;
     esac

@@ -67,8 +67,8 @@ verdict() { # title log status
 layout_of() { # folder of sources, or commit
     sed -nE 's/.*kMagic = (0x[0-9a-f]+);.*/\1/p' | head -n 1
 }
-layout_new=$(cat "$root"/prov/dat/soft/shm/hello.h | layout_of)
-layout_old=$(git -C "$root" grep -h 'kMagic = 0x' "$commit" -- prov/dat/soft/shm 2>/dev/null | layout_of)
+layout_new=$(cat "$root"/prov/dat/links/shm/hello.h | layout_of)
+layout_old=$(git -C "$root" grep -h 'kMagic = 0x' "$commit" -- prov/dat/links/shm prov/dat/soft/shm 2>/dev/null | layout_of)
 if [ -n "$layout_old" ] && [ "$layout_old" != "$layout_new" ]; then
     link=TCP
     echo "shared memory: layout $layout_old and $layout_new, so TCP is to be used"

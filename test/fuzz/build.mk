@@ -16,23 +16,23 @@ COVERED = -fsanitize=fuzzer-no-link,address,undefined
 
 # Paths from the root, of what targets share.
 files = $(sort $(patsubst $(root)/%,%,$(wildcard $(addprefix $(root)/,$(1)))))
-codecs := $(addprefix prov/dat/soft/iwarp/,crc32c.cpp ddp.cpp mpa.cpp rdmap.cpp terminate.cpp)
-soft := $(call files,prov/dat/base/*.cpp prov/dat/core/*.cpp prov/dat/soft/*.cpp \
-	prov/dat/soft/iwarp/*.cpp prov/dat/soft/shm/*.cpp)
+codecs := $(addprefix prov/dat/links/iwarp/,crc32c.cpp ddp.cpp mpa.cpp rdmap.cpp terminate.cpp)
+engine := $(call files,prov/dat/base/*.cpp prov/dat/core/*.cpp prov/dat/engine/*.cpp \
+	prov/dat/net/*.cpp prov/dat/links/iwarp/*.cpp prov/dat/links/shm/*.cpp)
 # Without devices; libfabric's functions are those that the uDAPL libraries bring along.
-ofi := $(soft) $(call files,prov/dat/rdm/*.cpp prov/dat/ofi/*.cpp) prov/dat/plugin.cpp prov/dat/verbs/absent.cpp \
-	prov/dat/verbs/trailer.cpp
+ofi := $(engine) $(call files,prov/dat/rdm/*.cpp prov/dat/ofi/*.cpp) prov/dat/plugin.cpp prov/dat/links/verbs/absent.cpp \
+	prov/dat/links/verbs/trailer.cpp
 shim := $(ofi) $(call files,prov/dat-shim/*.cpp)
 entries := $(call files,prov/dat-shim/udat/*.cpp)
 
 sources_mpa := $(codecs)
 sources_codec := $(codecs)
-sources_trailer := prov/dat/verbs/trailer.cpp
+sources_trailer := prov/dat/links/verbs/trailer.cpp
 sources_conf := prov/dat-shim/conf.cpp
-sources_handshake := $(soft)
-sources_receive := $(soft) test/fuzz/hostile_peer.cpp test/fuzz/plain.cpp
-sources_door := $(soft) test/fuzz/plain.cpp
-sources_rings := $(soft) test/fuzz/plain.cpp
+sources_handshake := $(engine)
+sources_receive := $(engine) test/fuzz/hostile_peer.cpp test/fuzz/plain.cpp
+sources_local_listener := $(engine) test/fuzz/plain.cpp
+sources_rings := $(engine) test/fuzz/plain.cpp
 sources_hints := $(ofi) prov/dat-shim/libfabric.cpp prov/dat-shim/log.cpp
 sources_handles12 := $(shim)
 sources_handles20 := $(shim)
@@ -51,7 +51,7 @@ handles12: LDLIBS = $(libraries)/libdat.so -Wl,-rpath,$(libraries)
 handles20: LDLIBS = $(libraries)/libdat2.so -Wl,-rpath,$(libraries)
 endif
 
-targets := mpa codec trailer conf handshake receive rings door hints handles12 handles20
+targets := mpa codec trailer conf handshake receive rings local_listener hints handles12 handles20
 .PHONY: all
 all: $(targets)
 
@@ -60,8 +60,8 @@ rings: LDLIBS = -Wl,--wrap=mmap,--wrap=munmap
 
 # Inputs of these are scripts, which make right frames by themselves: what is compared takes a
 # sixth of their time, and leads nowhere.
-scripted := $(filter-out $(codecs:.cpp=.o),$(soft:.cpp=.o)) \
-	$(addprefix test/fuzz/fuzz_,handshake.o receive.o rings.o door.o)
+scripted := $(filter-out $(codecs:.cpp=.o),$(engine:.cpp=.o)) \
+	$(addprefix test/fuzz/fuzz_,handshake.o receive.o rings.o local_listener.o)
 $(scripted) 12/% 20/%: COVERED += -fno-sanitize-coverage=trace-cmp
 # What libFuzzer is to find its way through carries coverage; what it is attacked with not.
 test/fuzz/hostile_peer.o: COVERED =

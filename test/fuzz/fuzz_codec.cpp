@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Fuzz target: the decoders of DDP, RDMAP and Terminate. Input: an octet that chooses
-// decoder and kind of peer, then what is decoded. May include: soft/iwarp codecs.
+// decoder and kind of peer, then what is decoded. May include: links/iwarp codecs.
 #include "input.h"
 
-#include "soft/iwarp/rdmap.h"
+#include "links/iwarp/rdmap.h"
 
 #include <array>
 

@@ -8,12 +8,12 @@
 // What must hold: one attempt, one end at most, and none after it; a request is announced
 // exactly if the codec finds one in those bytes, and with its private data; no descriptor
 // is left (or soon there are none).
-// May include: soft, core, system headers.
-#include "../unit/soft_harness.h"
+// May include: engine, core, system headers.
+#include "../unit/engine_harness.h"
 #include "input.h"
 
-#include "soft/iwarp/connect.h"
-#include "soft/iwarp/link.h"
+#include "links/iwarp/connect.h"
+#include "links/iwarp/link.h"
 
 #include <arpa/inet.h>
 #include <cerrno>
@@ -93,8 +93,8 @@ class Peer {
     int fd_;
 };
 
-struct Door final : ListenerOwner {
-    Door() : listener(*this, {}) {
+struct LocalListener final : ListenerOwner {
+    LocalListener() : listener(*this, {}) {
         FUZZ_CHECK(listener.bind(loopback()) == 0 && listener.listen(64) == 0);
     }
     void announce(std::unique_ptr<ConnRequest> arrived) override {
@@ -104,10 +104,10 @@ struct Door final : ListenerOwner {
     std::vector<std::unique_ptr<ConnRequest>> requests;
 };
 
-dat::soft::Domain& domain() {
-    static soft_test::Domain one([] {
-        auto o = soft_test::options();
-        o.settings.crc = dat::soft::Crc::off;
+dat::engine::Domain& domain() {
+    static engine_test::Domain one([] {
+        auto o = engine_test::options();
+        o.settings.crc = dat::engine::Crc::off;
         o.settings.shm = true; // offers are looked at, and made
         o.settings.keepalive = std::chrono::seconds(0);
         o.settings.unexpected_bytes = 256;
@@ -140,7 +140,7 @@ void send_all(Input& input, Peer& peer, std::uint8_t sizes) {
     progress(peer, [] {});
 }
 
-void finish(soft_test::Side& side, Peer& peer) {
+void finish(engine_test::Side& side, Peer& peer) {
     peer.end_stream();
     progress(peer, [] {});
     peer.close();
@@ -157,9 +157,9 @@ void finish(soft_test::Side& side, Peer& peer) {
 
 // This side listens: requests, then the responder.
 void attack_listener(Input& input, std::uint8_t how, std::uint8_t sizes) {
-    static Door door;
-    const auto listen = [] { door.listener.progress(); };
-    Peer peer(dial(door.listener.name()));
+    static LocalListener local_listener;
+    const auto listen = [] { local_listener.listener.progress(); };
+    Peer peer(dial(local_listener.listener.name()));
     Input looked_at = input;
     const Bytes all = looked_at.rest();
     const MpaParse parse = parse_mpa_frame(MpaKind::request, all);
@@ -177,17 +177,17 @@ void attack_listener(Input& input, std::uint8_t how, std::uint8_t sizes) {
     }
     progress(peer, listen);
     const bool complete = parse.status == MpaStatus::complete;
-    const auto deadline = dat::soft::Clock::now() + std::chrono::seconds(5);
-    while (complete && door.requests.empty() && dat::soft::Clock::now() < deadline) {
+    const auto deadline = dat::engine::Clock::now() + std::chrono::seconds(5);
+    while (complete && local_listener.requests.empty() && dat::engine::Clock::now() < deadline) {
         progress(peer, listen);
     }
-    FUZZ_CHECK(door.requests.size() == (complete ? 1u : 0u));
-    if (door.requests.empty()) {
+    FUZZ_CHECK(local_listener.requests.size() == (complete ? 1u : 0u));
+    if (local_listener.requests.empty()) {
         peer.close();
         return progress(peer, listen);
     }
-    const std::unique_ptr<ConnRequest> arrived = std::move(door.requests.front());
-    door.requests.clear();
+    const std::unique_ptr<ConnRequest> arrived = std::move(local_listener.requests.front());
+    local_listener.requests.clear();
     const auto data = arrived->private_data();
     FUZZ_CHECK(std::equal(data.begin(), data.end(), parse.frame.private_data.begin(),
                           parse.frame.private_data.end()));
@@ -195,7 +195,7 @@ void attack_listener(Input& input, std::uint8_t how, std::uint8_t sizes) {
         FUZZ_CHECK(arrived->reject({}));
         return;
     }
-    soft_test::Side side(domain());
+    engine_test::Side side(domain());
     FUZZ_CHECK(accept(side.endpoint, *arrived, {}) == 0);
     send_all(input, peer, sizes);
     finish(side, peer);
@@ -204,7 +204,7 @@ void attack_listener(Input& input, std::uint8_t how, std::uint8_t sizes) {
 // This side connects: the reply, and what is behind it.
 void attack_initiator(Input& input, std::uint8_t sizes) {
     static const ListeningSocket listening;
-    soft_test::Side side(domain());
+    engine_test::Side side(domain());
     FUZZ_CHECK(connect(side.endpoint, listening.name(), nullptr, {}, {}) == 0);
     Peer peer(listening.accept());
     progress(peer, [] {});

@@ -10,14 +10,14 @@
 // completes once; at most one event ends the connection, and nothing comes behind;
 // what is staged is bounded; what this side sends is right; and as long as the peer
 // is right, each message is the one that was sent.
-// May include: soft, core, system headers.
-#include "../unit/soft_harness.h"
+// May include: engine, core, system headers.
+#include "../unit/engine_harness.h"
 #include "hostile_peer.h"
 #include "plain.h"
 
-#include "soft/iwarp/connect.h"
-#include "soft/iwarp/link.h"
-#include "soft/shared_receives.h"
+#include "engine/shared_receives.h"
+#include "links/iwarp/connect.h"
+#include "links/iwarp/link.h"
 
 #include <cstring>
 #include <deque>
@@ -30,7 +30,7 @@
 using namespace dat::iwarp;
 using dat::core::DtoStatus;
 using dat::core::PostVerdict;
-using dat::soft::OpCode;
+using dat::engine::OpCode;
 using fuzz::Bytes;
 using fuzz::HostilePeer;
 using fuzz::Input;
@@ -95,12 +95,14 @@ struct Region {
 
 constexpr int kOtherZone = 0;
 const Region kRegions[] = {
-    {0x100, 0x1000, &soft_test::Side::zone, dat::soft::kRemoteRead | dat::soft::kRemoteWrite, 4096},
-    {0x101, 0x1000, &soft_test::Side::zone, dat::soft::kRemoteRead, 512},
-    {0x102, 0, &soft_test::Side::zone, dat::soft::kRemoteWrite | dat::soft::kRemoteInvalidate, 777},
-    {0x103, 0x1000, &kOtherZone, dat::soft::kRemoteRead | dat::soft::kRemoteWrite, 512},
-    {0x104, ~std::uint64_t{0} - 70'000, &soft_test::Side::zone,
-     dat::soft::kRemoteRead | dat::soft::kRemoteWrite, 70'000},
+    {0x100, 0x1000, &engine_test::Side::zone, dat::engine::kRemoteRead | dat::engine::kRemoteWrite,
+     4096},
+    {0x101, 0x1000, &engine_test::Side::zone, dat::engine::kRemoteRead, 512},
+    {0x102, 0, &engine_test::Side::zone, dat::engine::kRemoteWrite | dat::engine::kRemoteInvalidate,
+     777},
+    {0x103, 0x1000, &kOtherZone, dat::engine::kRemoteRead | dat::engine::kRemoteWrite, 512},
+    {0x104, ~std::uint64_t{0} - 70'000, &engine_test::Side::zone,
+     dat::engine::kRemoteRead | dat::engine::kRemoteWrite, 70'000},
 };
 
 struct Operation {
@@ -113,12 +115,12 @@ struct Operation {
 };
 
 // What completions say of how something arrived.
-constexpr dat::soft::ArrivalFlags kArrivals{
+constexpr dat::engine::ArrivalFlags kArrivals{
     .with_data = 1, .solicited = 2, .invalidated = 4, .by_write = 8, .released = 16};
 
-dat::soft::Domain::Options options(bool patient) {
-    auto o = soft_test::options();
-    o.settings.crc = dat::soft::Crc::off;
+dat::engine::Domain::Options options(bool patient) {
+    auto o = engine_test::options();
+    o.settings.crc = dat::engine::Crc::off;
     o.settings.keepalive = std::chrono::seconds(0);
     if (!patient) {
         o.settings.rnr_limit = std::chrono::seconds(0);
@@ -129,9 +131,9 @@ dat::soft::Domain::Options options(bool patient) {
 }
 
 // Domains outlive the inputs, as they outlive connections.
-dat::soft::Domain& domain(bool patient) {
-    static soft_test::Domain one(options(true));
-    static soft_test::Domain other(options(false));
+dat::engine::Domain& domain(bool patient) {
+    static engine_test::Domain one(options(true));
+    static engine_test::Domain other(options(false));
     return patient ? one : other;
 }
 
@@ -141,8 +143,8 @@ std::deque<Block>& region_memory() {
         std::deque<Block> out;
         for (const Region& region : kRegions) {
             Block& block = out.emplace_back(region.size, 0x11);
-            if ((region.access & dat::soft::kRemoteWrite) == 0 ||
-                region.zone != &soft_test::Side::zone) {
+            if ((region.access & dat::engine::kRemoteWrite) == 0 ||
+                region.zone != &engine_test::Side::zone) {
                 block.only_read();
             }
         }
@@ -166,7 +168,7 @@ class World {
     void finish();
 
   private:
-    static constexpr dat::soft::Endpoint::Limits kLimits{16, 16};
+    static constexpr dat::engine::Endpoint::Limits kLimits{16, 16};
 
     void begin(std::uint8_t agreed, std::uint8_t handshake);
     void accept(std::uint8_t agreed, std::uint8_t handshake);
@@ -183,7 +185,7 @@ class World {
     void check_staged();
     void post_receive(std::size_t size, bool multi);
     void post_request(OpCode op, std::size_t size, std::uint8_t flags);
-    void fill(dat::soft::Request& request, std::uint64_t seq, OpCode op, std::uint8_t flags,
+    void fill(dat::engine::Request& request, std::uint64_t seq, OpCode op, std::uint8_t flags,
               std::span<std::byte> body);
     void peer_send(Input& input);
     void peer_write(Input& input);
@@ -200,7 +202,7 @@ class World {
     }
     bool linked() { return side_.endpoint.link() != nullptr; }
 
-    dat::soft::Domain& domain_;
+    dat::engine::Domain& domain_;
     std::size_t left_ = 100'000;
     int link_fd_;
     HostilePeer peer_;
@@ -210,8 +212,8 @@ class World {
     std::vector<std::unique_ptr<Operation>> requests_;
     std::size_t received_ = 0; // receives completed by a message
     std::size_t reads_ = 0;    // reads and atomics completed by a response
-    std::optional<dat::soft::SharedReceives> shared_;
-    soft_test::Side side_{domain_, kLimits};
+    std::optional<dat::engine::SharedReceives> shared_;
+    engine_test::Side side_{domain_, kLimits};
 };
 
 // --- the beginning ---
@@ -285,7 +287,7 @@ void World::open_region(std::size_t i) {
 void World::close_region(std::size_t i) {
     const bool there = domain_.regions().remove(kRegions[i].key);
     // Only the peer's Send with Invalidate may have been faster.
-    FUZZ_CHECK(there || !open_[i] || (kRegions[i].access & dat::soft::kRemoteInvalidate) != 0);
+    FUZZ_CHECK(there || !open_[i] || (kRegions[i].access & dat::engine::kRemoteInvalidate) != 0);
     open_[i] = false;
     memory_[i].shut();
 }
@@ -376,8 +378,9 @@ void World::collect() {
 
 // Without a receive the link takes what it may stage, and what one read brings.
 void World::check_staged() {
-    const std::size_t most = domain_.settings().unexpected_bytes + dat::soft::Domain::kScratchSize +
-                             fpdu_size(kFpduMaxUlpdu) + peer_.other_bytes();
+    const std::size_t most = domain_.settings().unexpected_bytes +
+                             dat::engine::Domain::kScratchSize + fpdu_size(kFpduMaxUlpdu) +
+                             peer_.other_bytes();
     int unread = 0;
     if (peer_.delivered() <= most || !receives_.empty() || !linked() ||
         ioctl(link_fd_, FIONREAD, &unread) != 0) {
@@ -392,7 +395,7 @@ void World::post_receive(std::size_t size, bool multi) {
     auto receive = std::make_unique<Operation>(size, 0x22, kind);
     const auto body = receive->block.body();
     receives_.push_back(std::move(receive)); // it may complete before the call returns
-    const auto fill = [&](dat::soft::Receive& r) {
+    const auto fill = [&](dat::engine::Receive& r) {
         r = {};
         r.context = reinterpret_cast<void*>(receives_.size());
         r.capacity = body.size();
@@ -405,11 +408,11 @@ void World::post_receive(std::size_t size, bool multi) {
     if (shared_) {
         posted = !shared_->full();
         if (posted) {
-            shared_->post([&](dat::soft::Receive& r, dat::soft::Iov*) { fill(r); });
+            shared_->post([&](dat::engine::Receive& r, dat::engine::Iov*) { fill(r); });
         }
     } else {
-        const PostVerdict verdict = dat::soft::post_receive(
-            side_.endpoint, [&](dat::soft::Receive& r, std::uint64_t) { fill(r); });
+        const PostVerdict verdict = dat::engine::post_receive(
+            side_.endpoint, [&](dat::engine::Receive& r, std::uint64_t) { fill(r); });
         posted = verdict == PostVerdict::posted || verdict == PostVerdict::flushed;
     }
     if (!posted) {
@@ -418,25 +421,25 @@ void World::post_receive(std::size_t size, bool multi) {
     collect();
 }
 
-void World::fill(dat::soft::Request& r, std::uint64_t seq, OpCode op, std::uint8_t flags,
+void World::fill(dat::engine::Request& r, std::uint64_t seq, OpCode op, std::uint8_t flags,
                  std::span<std::byte> body) {
-    soft_test::Side::fill(r, op, body, requests_.size());
-    r.level = (flags & 2) != 0 ? dat::soft::Level::placed : dat::soft::Level::taken;
+    engine_test::Side::fill(r, op, body, requests_.size());
+    r.level = (flags & 2) != 0 ? dat::engine::Level::placed : dat::engine::Level::taken;
     r.fence = (flags & 4) != 0;
     r.solicited = (flags & 8) != 0;
     r.remote_key = 0x77;
     r.has_data =
         body.size() % 4 == 3 && peer_.dat_peer() && (op == OpCode::send || op == OpCode::write);
     r.data = body.size() % 8 == 7 ? 0x0123456789abcdef : 7;
-    if (dat::soft::is_atomic(op)) {
-        const dat::soft::AtomicOperands operands{1, 2, 3, 4};
+    if (dat::engine::is_atomic(op)) {
+        const dat::engine::AtomicOperands operands{1, 2, 3, 4};
         std::memcpy(side_.endpoint.inline_area(seq), &operands, sizeof operands);
         r.iov_count = body.empty() ? 0 : 1;
     }
 }
 
 void World::post_request(OpCode op, std::size_t size, std::uint8_t flags) {
-    const bool atomic = dat::soft::is_atomic(op);
+    const bool atomic = dat::engine::is_atomic(op);
     if (atomic && !peer_.dat_peer()) {
         return; // refused above this layer
     }
@@ -448,8 +451,8 @@ void World::post_request(OpCode op, std::size_t size, std::uint8_t flags) {
         request->block.only_read();
     }
     const auto body = request->block.body();
-    const PostVerdict verdict = dat::soft::post_request<Link>(
-        side_.endpoint, (flags & 1) != 0, [&](dat::soft::Request& r, std::uint64_t seq) {
+    const PostVerdict verdict = dat::engine::post_request<Link>(
+        side_.endpoint, (flags & 1) != 0, [&](dat::engine::Request& r, std::uint64_t seq) {
             fill(r, seq, op, flags, body);
             requests_.push_back(std::move(request)); // as above
         });

@@ -6,12 +6,12 @@
 // What must hold: no byte changes outside of what was posted or is registered for it; each
 // operation completes once; one event ends the connection; it ends when the peer is gone
 // and receives are posted, or its limit is over; what is staged is bounded.
-// May include: soft, core, system headers.
-#include "../unit/soft_harness.h"
+// May include: engine, core, system headers.
+#include "../unit/engine_harness.h"
 #include "input.h"
 #include "plain.h"
 
-#include "soft/shm/link.h"
+#include "links/shm/link.h"
 
 #include <array>
 #include <cstring>
@@ -24,7 +24,7 @@
 using fuzz::Bytes;
 using fuzz::Input;
 namespace shm = dat::shm;
-using dat::soft::OpCode;
+using dat::engine::OpCode;
 
 // Mappings of a segment outlive inputs, since the kernel takes more time to make one than an
 // input does. One that is not mapped is poisoned meanwhile.
@@ -73,9 +73,9 @@ constexpr std::size_t kBuffer = 256;
 constexpr std::byte kUntouched{0x5c};
 constexpr std::uint64_t kByWrite = 1; // of a completion
 
-dat::soft::Domain& domain() {
-    static soft_test::Domain one([] {
-        auto o = soft_test::options();
+dat::engine::Domain& domain() {
+    static engine_test::Domain one([] {
+        auto o = engine_test::options();
         o.settings.unexpected_bytes = 1024;
         o.settings.rnr_limit = std::chrono::seconds(0);
         o.settings.end_grace = std::chrono::milliseconds(0);
@@ -107,17 +107,18 @@ class World {
         int ends[2];
         FUZZ_CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) ==
                    0);
-        bell_ = dat::iwarp::Socket(ends[1]);
+        wake_socket_ = dat::net::Socket(ends[1]);
         shm::LinkParameters parameters;
         parameters.initiator = (agreed & 1) != 0;
         parameters.ord = parameters.ird = 2;
         parameters.peer = shm::own_image();
         parameters.pulls = (agreed & 2) != 0;
         view_ = far_.side(!parameters.initiator);
-        key_ = domain().regions().add(
-            {target_.inside().data(), kBuffer, 0, &soft_test::Side::zone,
-             dat::soft::kRemoteRead | dat::soft::kRemoteWrite | dat::soft::kRemoteInvalidate});
-        struct Nothing final : dat::soft::Handshake {
+        key_ =
+            domain().regions().add({target_.inside().data(), kBuffer, 0, &engine_test::Side::zone,
+                                    dat::engine::kRemoteRead | dat::engine::kRemoteWrite |
+                                        dat::engine::kRemoteInvalidate});
+        struct Nothing final : dat::engine::Handshake {
             void abandon() override {}
         };
         side_.endpoint.set_arrival_flags({.by_write = kByWrite});
@@ -125,7 +126,7 @@ class World {
         side_.endpoint.run(std::make_unique<Nothing>());
         side_.endpoint.established(side_.endpoint.attempt(), dat::core::Stimulus::handshake_done,
                                    std::make_unique<shm::Link>(side_.endpoint,
-                                                               dat::iwarp::Socket(ends[0]),
+                                                               dat::net::Socket(ends[0]),
                                                                std::move(near), parameters),
                                    {});
         side_.events.clear();
@@ -141,10 +142,10 @@ class World {
     void post(Input& input);
     void check();
 
-    soft_test::Side side_;
+    engine_test::Side side_;
     shm::Segment far_;
     shm::Side view_;
-    dat::iwarp::Socket bell_;
+    dat::net::Socket wake_socket_;
     Guarded target_;
     std::array<Guarded, 16> receives_;
     std::array<Guarded, 16> sources_;
@@ -192,8 +193,9 @@ void World::scribble(Input& input) {
 }
 
 // It will complete, or has (FLS-1).
-std::size_t taken(soft_test::PostVerdict verdict) {
-    return verdict == soft_test::PostVerdict::posted || verdict == soft_test::PostVerdict::flushed
+std::size_t taken(engine_test::PostVerdict verdict) {
+    return verdict == engine_test::PostVerdict::posted ||
+                   verdict == engine_test::PostVerdict::flushed
                ? 1
                : 0;
 }
@@ -208,9 +210,9 @@ void World::post(Input& input) {
     }
     Guarded& buffer = sources_[posted_requests_ % sources_.size()];
     const auto bytes = buffer.inside().first(size);
-    soft_test::PostVerdict verdict{};
+    engine_test::PostVerdict verdict{};
     if (what % 4 == 1) {
-        verdict = side_.send<shm::Link>(bytes, 0, static_cast<dat::soft::Level>(what / 4 % 3));
+        verdict = side_.send<shm::Link>(bytes, 0, static_cast<dat::engine::Level>(what / 4 % 3));
     } else {
         verdict =
             side_.rma<shm::Link>(what % 4 == 2 ? OpCode::write : OpCode::read, bytes, what, size);
@@ -246,12 +248,13 @@ void World::step(Input& input) {
         break;
     case 12: {
         const char one = 1;
-        [[maybe_unused]] const ssize_t n = ::send(bell_.fd(), &one, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+        [[maybe_unused]] const ssize_t n =
+            ::send(wake_socket_.fd(), &one, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
         break;
     }
     case 13:
         if (input.octet() < 64) {
-            bell_.close();
+            wake_socket_.close();
         }
         break;
     default:
@@ -280,8 +283,8 @@ void World::check() {
 
 // The peer goes; then it ends, and everything has completed once.
 void World::finish() {
-    bell_.close();
-    FUZZ_CHECK(soft_test::run_until(domain(), [&] { return side_.ended(); }));
+    wake_socket_.close();
+    FUZZ_CHECK(engine_test::run_until(domain(), [&] { return side_.ended(); }));
     check();
     FUZZ_CHECK(completed_receives_ == posted_receives_);
     FUZZ_CHECK(side_.requests.size() == posted_requests_);

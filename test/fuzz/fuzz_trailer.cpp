@@ -2,10 +2,10 @@
 //
 // Fuzz target: private data in frames of fixed size (U-63). Input: an octet that chooses the
 // size of the frame and what is done, then the frame or the data. May include:
-// verbs/trailer.h.
+// links/verbs/trailer.h.
 #include "input.h"
 
-#include "verbs/trailer.h"
+#include "links/verbs/trailer.h"
 
 using namespace dat::verbs;
 using fuzz::Bytes;

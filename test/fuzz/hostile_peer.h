@@ -2,14 +2,14 @@
 //
 // The other side of a connection under attack: it builds frames with any fault, gives
 // them to the socket in any pieces, and reads what comes back, which must be right
-// whatever it sends itself. May include: soft/iwarp codecs, system headers.
+// whatever it sends itself. May include: links/iwarp codecs, system headers.
 #ifndef TEST_FUZZ_HOSTILE_PEER_H
 #define TEST_FUZZ_HOSTILE_PEER_H
 
 #include "input.h"
 
-#include "soft/iwarp/mpa.h"
-#include "soft/iwarp/rdmap.h"
+#include "links/iwarp/mpa.h"
+#include "links/iwarp/rdmap.h"
 
 #include <deque>
 

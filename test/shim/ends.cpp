@@ -92,11 +92,11 @@ void killed_server() {
 // DISC-16, and the service point lives.
 void killed_client() {
     const Here here;
-    const Door door(here.adapter);
+    const LocalListener local_listener(here.adapter);
     for (int round = 0; round < 2; ++round) {
-        Process client({"requester", std::to_string(door.port)});
+        Process client({"requester", std::to_string(local_listener.port)});
         MUST(here.end->receive(kReceive));
-        MUST(dat_cr_accept(door.request(), here.end->ep, 0, nullptr));
+        MUST(dat_cr_accept(local_listener.request(), here.end->ep, 0, nullptr));
         expect(here.end->conn, DAT_CONNECTION_EVENT_ESTABLISHED);
         here.send();
         client.kill();
@@ -157,10 +157,10 @@ void silent_server() {
 // EP-42
 void nobody_listens() {
     const Here here;
-    const Door door(here.adapter);
-    MUST(dat_psp_free(door.psp));
+    const LocalListener local_listener(here.adapter);
+    MUST(dat_psp_free(local_listener.psp));
     MUST(here.end->receive(kReceive));
-    MUST(here.end->connect(door.port));
+    MUST(here.end->connect(local_listener.port));
     here.fails(DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
 }
 

@@ -77,8 +77,8 @@ struct End {
     DAT_EP_HANDLE ep = DAT_HANDLE_NULL;
 };
 
-struct Door {
-    explicit Door(const Adapter& adapter, DAT_PSP_FLAGS kind = DAT_PSP_CONSUMER_FLAG);
+struct LocalListener {
+    explicit LocalListener(const Adapter& adapter, DAT_PSP_FLAGS kind = DAT_PSP_CONSUMER_FLAG);
     DAT_CR_HANDLE request() const; // the next one
 
     DAT_EVD_HANDLE evd;
@@ -165,16 +165,16 @@ struct Scene {
     std::unique_ptr<End> subject = std::make_unique<End>(near);
     End peer{far};
     End other{far}; // a second peer
-    Door near_door{near};
-    Door far_door{far};
-    Door old_door{far};
+    LocalListener near_local_listener{near};
+    LocalListener far_local_listener{far};
+    LocalListener old_local_listener{far};
     DAT_RSP_HANDLE rsp = DAT_HANDLE_NULL;
     DAT_CONN_QUAL rsp_port = 0;
     DAT_EVD_HANDLE rsp_evd;
     DAT_CR_HANDLE cr = DAT_HANDLE_NULL;      // that holds the subject
     DAT_CR_HANDLE pending = DAT_HANDLE_NULL; // of the subject, at the far side
     DAT_CR_HANDLE old = DAT_HANDLE_NULL;     // of an attempt that is over
-    DAT_CR_HANDLE another = DAT_HANDLE_NULL; // of `other`, at near_door
+    DAT_CR_HANDLE another = DAT_HANDLE_NULL; // of `other`, at near_local_listener
     std::unique_ptr<Process> process;
     std::unique_ptr<Process> old_process;
     RawPeer raw;

@@ -10,8 +10,8 @@ constexpr std::uint64_t kPosted = 200;
 
 // A request of the other peer.
 DAT_CR_HANDLE another_request(Scene& s) {
-    MUST(s.other.connect(s.near_door.port));
-    return s.another = s.near_door.request();
+    MUST(s.other.connect(s.near_local_listener.port));
+    return s.another = s.near_local_listener.request();
 }
 
 // The subject had an RSP, whose request was rejected.
@@ -47,14 +47,15 @@ void requester_is_told(Scene& s, State state) {
 const std::vector<Stimulus>& api_stimuli() {
     static const std::vector<Stimulus> all{
         {.name = "connect",
-         .act = [](Scene& s, State) { return s.subject->connect(s.far_door.port); }},
+         .act = [](Scene& s, State) { return s.subject->connect(s.far_local_listener.port); }},
         {.name = "dup_connect",
          .act =
              [](Scene& s, State) {
-                 const Door door(s.far); // what is duplicated is a connection of the same IA
+                 const LocalListener local_listener(
+                     s.far); // what is duplicated is a connection of the same IA
                  const End connected(s.near);
-                 MUST(connected.connect(door.port));
-                 MUST(dat_cr_accept(door.request(), s.other.ep, 0, nullptr));
+                 MUST(connected.connect(local_listener.port));
+                 MUST(dat_cr_accept(local_listener.request(), s.other.ep, 0, nullptr));
                  expect(connected.conn, DAT_CONNECTION_EVENT_ESTABLISHED);
                  return dat_ep_dup_connect(s.subject->ep, connected.ep, kSoon, 0, nullptr,
                                            DAT_QOS_BEST_EFFORT);
@@ -62,10 +63,11 @@ const std::vector<Stimulus>& api_stimuli() {
         {.name = "reserve",
          .act =
              [](Scene& s, State) {
-                 const Door door(s.near);
-                 MUST(dat_psp_free(door.psp));
+                 const LocalListener local_listener(s.near);
+                 MUST(dat_psp_free(local_listener.psp));
                  DAT_RSP_HANDLE rsp = DAT_HANDLE_NULL;
-                 return dat_rsp_create(s.near.ia, door.port, s.subject->ep, s.rsp_evd, &rsp);
+                 return dat_rsp_create(s.near.ia, local_listener.port, s.subject->ep, s.rsp_evd,
+                                       &rsp);
              }},
         {.name = "unreserve",
          .before = used_service_point,
@@ -86,8 +88,8 @@ const std::vector<Stimulus>& api_stimuli() {
          .act = [](Scene& s, State) { return reject(s.cr); },
          .after = [](Scene& s, State) { expect(s.peer.conn, DAT_CONNECTION_EVENT_PEER_REJECTED); }},
         {.name = "handoff",
-         .act = [](Scene& s, State) { return dat_cr_handoff(s.cr, s.near_door.port); },
-         .after = [](Scene& s, State) { MUST(reject(s.near_door.request())); }},
+         .act = [](Scene& s, State) { return dat_cr_handoff(s.cr, s.near_local_listener.port); },
+         .after = [](Scene& s, State) { MUST(reject(s.near_local_listener.request())); }},
         {.name = "disconnect_abrupt",
          .act = [](Scene& s,
                    State) { return dat_ep_disconnect(s.subject->ep, DAT_CLOSE_ABRUPT_FLAG); }},

@@ -97,13 +97,13 @@ namespace {
     };
     const Adapter adapter;
     const End end(adapter);
-    std::unique_ptr<Door> door;
+    std::unique_ptr<LocalListener> local_listener;
     if (arguments.at(1) == "requester") {
         MUST(end.connect(std::strtoull(arguments.at(2).c_str(), nullptr, 10)));
     } else {
-        door = std::make_unique<Door>(adapter);
-        say(std::to_string(door->port));
-        const DAT_CR_HANDLE cr = door->request();
+        local_listener = std::make_unique<LocalListener>(adapter);
+        say(std::to_string(local_listener->port));
+        const DAT_CR_HANDLE cr = local_listener->request();
         say("request");
         if (arguments.at(1) == "server") {
             MUST(dat_cr_accept(cr, end.ep, 0, nullptr));

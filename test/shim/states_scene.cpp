@@ -150,11 +150,12 @@ bool End::exists() const {
     return DAT_GET_TYPE(dat_ep_get_status(ep, &state, nullptr, nullptr)) != DAT_INVALID_HANDLE;
 }
 
-Door::Door(const Adapter& adapter, DAT_PSP_FLAGS kind) : evd(adapter.evd(DAT_EVD_CR_FLAG)) {
+LocalListener::LocalListener(const Adapter& adapter, DAT_PSP_FLAGS kind)
+    : evd(adapter.evd(DAT_EVD_CR_FLAG)) {
     MUST(dat_psp_create_any(adapter.ia, &port, evd, kind, &psp));
 }
 
-DAT_CR_HANDLE Door::request() const {
+DAT_CR_HANDLE LocalListener::request() const {
     return expect(evd, DAT_CONNECTION_REQUEST_EVENT).event_data.cr_arrival_event_data.cr_handle;
 }
 
@@ -179,9 +180,9 @@ void Scene::reserve() {
 }
 
 void Scene::be_tentative() {
-    const Door door(near, DAT_PSP_PROVIDER_FLAG);
-    MUST(peer.connect(door.port));
-    cr = door.request();
+    const LocalListener local_listener(near, DAT_PSP_PROVIDER_FLAG);
+    MUST(peer.connect(local_listener.port));
+    cr = local_listener.request();
     DAT_CR_PARAM request{};
     MUST(dat_cr_query(cr, DAT_CR_FIELD_ALL, &request));
     MUST(dat_ep_free(subject->ep));
@@ -200,8 +201,8 @@ void Scene::be_tentative() {
 }
 
 void Scene::connect_to_peer() {
-    MUST(subject->connect(far_door.port));
-    MUST(dat_cr_accept(far_door.request(), peer.ep, 0, nullptr));
+    MUST(subject->connect(far_local_listener.port));
+    MUST(dat_cr_accept(far_local_listener.request(), peer.ep, 0, nullptr));
     expect(subject->conn, DAT_CONNECTION_EVENT_ESTABLISHED);
     expect(peer.conn, DAT_CONNECTION_EVENT_ESTABLISHED);
 }
@@ -217,21 +218,21 @@ void Scene::connect_to_silent() {
 
 void Scene::connect_from_process() {
     process = std::make_unique<Process>(
-        std::vector<std::string>{"requester", std::to_string(near_door.port)});
-    MUST(dat_cr_accept(near_door.request(), subject->ep, 0, nullptr));
+        std::vector<std::string>{"requester", std::to_string(near_local_listener.port)});
+    MUST(dat_cr_accept(near_local_listener.request(), subject->ep, 0, nullptr));
     expect(subject->conn, DAT_CONNECTION_EVENT_ESTABLISHED);
 }
 
 // The requester stands still, and so never says that it is ready.
 void Scene::complete_with(Process& requester) {
-    const DAT_CR_HANDLE request = near_door.request();
+    const DAT_CR_HANDLE request = near_local_listener.request();
     requester.stop();
     MUST(dat_cr_accept(request, subject->ep, 0, nullptr));
 }
 
 void Scene::complete_with(RawPeer& requester) {
-    requester.request(near_door.port);
-    MUST(dat_cr_accept(near_door.request(), subject->ep, 0, nullptr));
+    requester.request(near_local_listener.port);
+    MUST(dat_cr_accept(near_local_listener.request(), subject->ep, 0, nullptr));
 }
 
 // A message without a receive keeps it there.
@@ -271,12 +272,12 @@ void Scene::arrive(State state) {
         be_tentative();
         break;
     case State::active:
-        MUST(subject->connect(far_door.port));
-        pending = far_door.request();
+        MUST(subject->connect(far_local_listener.port));
+        pending = far_local_listener.request();
         break;
     case State::completing:
         process = std::make_unique<Process>(
-            std::vector<std::string>{"requester", std::to_string(near_door.port)});
+            std::vector<std::string>{"requester", std::to_string(near_local_listener.port)});
         complete_with(*process);
         break;
     case State::connected:

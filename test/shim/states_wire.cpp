@@ -18,8 +18,8 @@ bool is_late(State state, State in_time) { return state != in_time; }
 
 void old_request_pends(Scene& s, State state) { // at the far side, unanswered
     if (is_late(state, State::active)) {
-        MUST(s.subject->connect(s.far_door.port));
-        s.old = s.far_door.request();
+        MUST(s.subject->connect(s.far_local_listener.port));
+        s.old = s.far_local_listener.request();
         s.end_attempt();
     }
 }
@@ -27,9 +27,9 @@ void old_request_pends(Scene& s, State state) { // at the far side, unanswered
 void old_request_at_a_third(Scene& s, State state) {
     if (is_late(state, State::active)) {
         s.third = std::make_unique<Adapter>();
-        const Door door(*s.third);
-        MUST(s.subject->connect(door.port));
-        door.request();
+        const LocalListener local_listener(*s.third);
+        MUST(s.subject->connect(local_listener.port));
+        local_listener.request();
         s.end_attempt();
     }
 }
@@ -90,7 +90,7 @@ void old_timer(Scene& s, State state) {
     }
     DAT_EVENT_NUMBER ended = DAT_CONNECTION_EVENT_TIMED_OUT;
     for (s.old_timeout = kShort; ended != DAT_CONNECTION_EVENT_DISCONNECTED; s.old_timeout *= 2) {
-        MUST(s.subject->connect(s.old_door.port, s.old_timeout));
+        MUST(s.subject->connect(s.old_local_listener.port, s.old_timeout));
         MUST(dat_ep_disconnect(s.subject->ep, DAT_CLOSE_ABRUPT_FLAG));
         ended = next(s.subject->conn).event_number;
         expect_dto(s.subject->recv, Scene::kReceive, DAT_DTO_ERR_FLUSHED);
@@ -101,7 +101,7 @@ void old_timer(Scene& s, State state) {
 
 void arrive_with_timer(Scene& s, State state) {
     if (state == State::active) {
-        MUST(s.subject->connect(s.far_door.port, kShort));
+        MUST(s.subject->connect(s.far_local_listener.port, kShort));
     } else {
         s.arrive(state);
     }
@@ -110,7 +110,7 @@ void arrive_with_timer(Scene& s, State state) {
 void old_handshake(Scene& s, State state) { // its requester stands still
     if (is_late(state, State::completing)) {
         s.old_process = std::make_unique<Process>(
-            std::vector<std::string>{"requester", std::to_string(s.near_door.port)});
+            std::vector<std::string>{"requester", std::to_string(s.near_local_listener.port)});
         s.complete_with(*s.old_process);
         s.end_attempt(Scene::Side::accepting);
     }

@@ -3,12 +3,12 @@
 // A run of the simulator as a trace file, as the provider writes it: so dat_trace(1) shows it.
 // The endpoints of host A have odd numbers, those of B even ones. Each action takes a microsecond,
 // however far the world's time has gone on, so that all can be seen side by side. May include:
-// core, soft/trace.h.
+// core, engine/trace.h.
 #ifndef DAT_SIM_TRACE_FILE_H
 #define DAT_SIM_TRACE_FILE_H
 
+#include "engine/trace.h"
 #include "sim/random_run.h"
-#include "soft/trace.h"
 
 #include <array>
 #include <cstdint>
@@ -35,7 +35,7 @@ class TraceFile final : public Recorder {
     void operation(Host& host, const Recorded& what);
     void violation(const Host& host, const Recorded& what);
 
-    soft::Trace trace_;
+    engine::Trace trace_;
     std::array<Host, kHosts> hosts_;
     std::uint64_t time_ns_ = 0;
 };

@@ -18,7 +18,7 @@ import sys
 import tempfile
 
 MAGIC = 0x6461747061676501
-# sizeof(Page) of prov/dat/soft/statistics_page.h
+# sizeof(Page) of prov/dat/engine/statistics_page.h
 ENDS, ROWS = 128 * 512, 1024 * 424
 SIZE = 192 + ENDS + 2 * (352 + ROWS)
 F_ADD_SEALS = 1033

@@ -9,7 +9,7 @@
 #include "plain.h"
 #include "sanitized.h"
 
-#include "soft/shm/segment.h"
+#include "links/shm/segment.h"
 
 #include <sys/prctl.h>
 #include <sys/resource.h>

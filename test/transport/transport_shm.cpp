@@ -5,7 +5,7 @@
 #include "child.h"
 #include "suite.h"
 
-#include "soft/shm/segment.h"
+#include "links/shm/segment.h"
 
 #include <linux/capability.h>
 #include <net/if.h>

@@ -2,11 +2,11 @@
 //
 // Domains and endpoints of an RDMA device that is made up (verbs_fake.h): what there is room for.
 // May include: ofi, libfabric.
+#include "links/verbs/device.h"
 #include "ofi/domain.h"
 #include "ofi/ep.h"
 #include "ofi/fabric.h"
 #include "ofi/info.h"
-#include "verbs/device.h"
 #include "verbs_fake.h"
 
 #include <criterion/criterion.h>
@@ -70,14 +70,14 @@ struct World {
 
 // What was asked for is refused while there is no memory for it, and nothing has changed.
 void assert_refused_at_first(fid_ep* ep) {
-    const auto before = ep_of(ep).soft().limits();
+    const auto before = ep_of(ep).engine().limits();
     state().most_queued = 100;
     cr_assert_eq(fi_enable(ep), -FI_ENOMEM);
-    cr_assert_eq(ep_of(ep).soft().limits().requests, before.requests);
+    cr_assert_eq(ep_of(ep).engine().limits().requests, before.requests);
     cr_assert_eq(fi_send(ep, &before, 1, nullptr, 0, nullptr), -FI_EOPBADSTATE);
     state().most_queued = 10000;
     cr_assert_eq(fi_enable(ep), 0);
-    cr_assert_eq(ep_of(ep).soft().limits().receives, before.receives);
+    cr_assert_eq(ep_of(ep).engine().limits().receives, before.receives);
     cr_assert_eq(fi_close(&ep->fid), 0);
     cr_assert_eq(state().queues, 0);
 }
@@ -89,8 +89,8 @@ Test(ofi_device, endpoint_of_default_sizes__has_fewer_where_there_is_no_memory) 
     fid_ep* const ep = world.endpoint();
     state().most_queued = 100;
     cr_assert_eq(fi_enable(ep), 0);
-    cr_assert_eq(ep_of(ep).soft().limits().requests, 32);
-    cr_assert_eq(ep_of(ep).soft().limits().receives, 32);
+    cr_assert_eq(ep_of(ep).engine().limits().requests, 32);
+    cr_assert_eq(ep_of(ep).engine().limits().receives, 32);
     cr_assert_eq(fi_close(&ep->fid), 0);
 }
 

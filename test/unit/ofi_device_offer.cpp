@@ -197,8 +197,8 @@ Test(ofi_device_offer, loopback__is_on_no_device) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    const dat::iwarp::SocketAddress loopback(reinterpret_cast<const sockaddr*>(&address),
-                                             sizeof address);
+    const dat::net::SocketAddress loopback(reinterpret_cast<const sockaddr*>(&address),
+                                           sizeof address);
     cr_assert_not(dat::verbs::device_at(loopback).has_value());
     cr_assert(dat::verbs::is_device_name("rdma0/1"));
     cr_assert_not(dat::verbs::is_device_name("eth0"));

@@ -2,6 +2,7 @@
 //
 // The objects on loopback, without libfabric's core in between: their tables, what
 // keeps them open, requests, wait objects. May include: ofi, libfabric.
+#include "engine/kernel.h"
 #include "ofi/domain.h"
 #include "ofi/ep.h"
 #include "ofi/fabric.h"
@@ -9,7 +10,6 @@
 #include "ofi/no_op.h"
 #include "ofi/pep.h"
 #include "ofi/wait.h"
-#include "soft/kernel.h"
 
 #include <criterion/criterion.h>
 #include <rdma/fi_cm.h>
@@ -115,7 +115,7 @@ class Bringer final : public EventSource {
 
 std::unique_ptr<Incoming> no_request() {
     return std::make_unique<Incoming>(std::make_unique<dat::iwarp::ConnRequest>(
-        dat::iwarp::Socket(), std::chrono::seconds(0), dat::iwarp::MpaFrame{},
+        dat::net::Socket(), std::chrono::seconds(0), dat::iwarp::MpaFrame{},
         std::span<const std::byte>()));
 }
 
@@ -259,8 +259,8 @@ Test(ofi_getinfo, wildcard_sources__become_specific_ones_with_the_port) {
     cr_assert_eq(getinfo(kApi, nullptr, "4321", FI_SOURCE, nullptr, &found), 0);
     const Info owner(found);
     for (const fi_info* info = found; info; info = info->next) {
-        const dat::iwarp::SocketAddress source(static_cast<const sockaddr*>(info->src_addr),
-                                               info->src_addrlen);
+        const dat::net::SocketAddress source(static_cast<const sockaddr*>(info->src_addr),
+                                             info->src_addrlen);
         cr_assert(source.valid() && !source.wildcard());
         cr_assert_eq(source.port(), 4321);
     }

@@ -204,7 +204,7 @@ Test(ofi_versions, unified_progress__is_agreed_to_and_is_manual) {
         cr_assert_eq(open_fabric(info->fabric_attr, &fabric, nullptr), 0);
         cr_assert_eq(fi_domain(fabric, info.get(), &domain, nullptr), 0);
         // Who waits waits for everything, as no thread does.
-        cr_assert_eq(domain_of(domain).wait_fd(), domain_of(domain).soft().wait_fd());
+        cr_assert_eq(domain_of(domain).wait_fd(), domain_of(domain).engine().wait_fd());
         cr_assert_eq(fi_close(&domain->fid), 0);
         cr_assert_eq(fi_close(&fabric->fid), 0);
     }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // What a device grants, says and refuses, with devices that are made up (verbs_fake.h): the sizes
-// of queues, events, limits of the connection manager. May include: verbs, soft, core, base.
-#include "verbs/connect.h"
-#include "verbs/link.h"
-#include "verbs/link_parts.h"
-#include "verbs/queues.h"
-#include "verbs/shared_queue.h"
+// of queues, events, limits of the connection manager. May include: verbs, engine, core, base.
+#include "links/verbs/connect.h"
+#include "links/verbs/link.h"
+#include "links/verbs/link_parts.h"
+#include "links/verbs/queues.h"
+#include "links/verbs/shared_queue.h"
 
-#include "soft/shared_receives.h"
-#include "soft_harness.h"
+#include "engine/shared_receives.h"
+#include "engine_harness.h"
 #include "verbs_fake.h"
 
 #include <criterion/criterion.h>
@@ -23,8 +23,8 @@ using namespace dat;
 using core::DtoStatus;
 using core::Event;
 using core::Reason;
+using engine_test::Side;
 using fake::state;
-using soft_test::Side;
 
 namespace {
 
@@ -36,16 +36,16 @@ verbs::SocketAddress address(std::uint32_t last) {
 }
 
 struct World : verbs::DomainOwner {
-    explicit World(const soft::Domain::Options& options = soft_test::options())
-        : soft(options), domain(*(made = std::make_unique<verbs::Domain>(
-                                      soft, static_cast<verbs::DomainOwner&>(*this)))) {
-        cr_assert_eq(soft.opened, 0);
+    explicit World(const engine::Domain::Options& options = engine_test::options())
+        : engine(options), domain(*(made = std::make_unique<verbs::Domain>(
+                                        engine, static_cast<verbs::DomainOwner&>(*this)))) {
+        cr_assert_eq(engine.opened, 0);
         cr_assert_eq(domain.open(address(1), false), 0);
     }
     void device_gone() override { ++gone; }
     void port_down() override { ++down; }
 
-    template <class Done> void await(Done done) { cr_assert(soft_test::run_until(soft, done)); }
+    template <class Done> void await(Done done) { cr_assert(engine_test::run_until(engine, done)); }
     void read_all() {
         await([] { return state().said.empty(); });
         cr_assert_eq(state().unacknowledged, 0);
@@ -58,7 +58,7 @@ struct World : verbs::DomainOwner {
         return verbs::Queues::make(domain, kind(requests, receives), domain.anchor());
     }
     void connect(Side& side) {
-        const soft::GateCaller in(soft.gate());
+        const engine::BiasedLockOwner in(engine.biased_lock());
         cr_assert_eq(verbs::connect(domain, side.endpoint, address(2), address(1), {}, {}), 0);
     }
     void connected(Side& side) {
@@ -69,7 +69,7 @@ struct World : verbs::DomainOwner {
     int gone = 0;
     int down = 0;
     std::unique_ptr<verbs::Domain> made; // outlives the software's part, which ends connections
-    soft_test::Domain soft;
+    engine_test::Domain engine;
     verbs::Domain& domain;
 };
 
@@ -122,8 +122,8 @@ Test(verbs_device, a_queue_pair_that_is_refused_without_inline_data__is_asked_fo
 Test(verbs_device, queues_that_are_asked_for_and_have_no_memory__are_refused) {
     World world;
     state().most_queued = 100;
-    Side side(world.soft, {.requests = 200, .receives = 60});
-    const soft::GateCaller in(world.soft.gate());
+    Side side(world.engine, {.requests = 200, .receives = 60});
+    const engine::BiasedLockOwner in(world.engine.biased_lock());
     cr_assert_eq(verbs::prepare(world.domain, side.endpoint, false), -ENOMEM);
     cr_assert_null(side.endpoint.prepared());
     cr_assert_eq(side.endpoint.limits().requests, 200);
@@ -134,9 +134,9 @@ Test(verbs_device, queues_that_are_asked_for_and_have_no_memory__are_refused) {
 Test(verbs_device, default_queues_that_have_no_memory__are_smaller) {
     World world;
     state().most_queued = 100;
-    Side side(world.soft, {.requests = 128, .receives = 128});
+    Side side(world.engine, {.requests = 128, .receives = 128});
     {
-        const soft::GateCaller in(world.soft.gate());
+        const engine::BiasedLockOwner in(world.engine.biased_lock());
         cr_assert_eq(verbs::prepare(world.domain, side.endpoint, true), 0);
         cr_assert_not_null(side.endpoint.prepared());
         cr_assert_eq(side.endpoint.limits().requests, 32);
@@ -151,8 +151,8 @@ Test(verbs_device, default_queues_that_have_no_memory__are_smaller) {
 Test(verbs_device, no_memory_for_any_queue__is_refused) {
     World world;
     state().most_queued = 1;
-    Side side(world.soft);
-    const soft::GateCaller in(world.soft.gate());
+    Side side(world.engine);
+    const engine::BiasedLockOwner in(world.engine.biased_lock());
     cr_assert_eq(verbs::prepare(world.domain, side.endpoint, true), -ENOMEM);
     cr_assert_eq(side.endpoint.limits().requests, 128);
     cr_assert_eq(state().queues, 0);
@@ -161,8 +161,8 @@ Test(verbs_device, no_memory_for_any_queue__is_refused) {
 Test(verbs_device, shared_queue_that_has_no_memory__is_smaller) {
     World world;
     state().most_queued = 100;
-    soft::SharedReceives receives(1000);
-    const soft::GateCaller in(world.soft.gate());
+    engine::SharedReceives receives(1000);
+    const engine::BiasedLockOwner in(world.engine.biased_lock());
     const auto queue = verbs::SharedQueue::of(world.domain, receives, world.domain.pd(nullptr));
     cr_assert(queue);
     cr_assert_eq(queue->size(), 62);
@@ -193,12 +193,12 @@ Test(verbs_device, fork__is_made_safe_by_the_library) {
 // --- the connection manager ---
 
 Test(verbs_device, resolving_and_retries__are_limited_as_the_settings_say) {
-    soft::Domain::Options options = soft_test::options();
+    engine::Domain::Options options = engine_test::options();
     options.settings.resolve_limit = std::chrono::milliseconds(1234);
     options.settings.retries = 3;
     options.settings.ack_timeout = 9;
     World world(options);
-    Side side(world.soft);
+    Side side(world.engine);
     world.connected(side);
     cr_assert_eq(state().address_ms, 1234);
     cr_assert_eq(state().route_ms, 1234);
@@ -210,7 +210,7 @@ Test(verbs_device, resolving_and_retries__are_limited_as_the_settings_say) {
 
 Test(verbs_device, ack_timeout_that_is_not_set__is_the_connection_managers) {
     World world;
-    Side side(world.soft);
+    Side side(world.engine);
     world.connected(side);
     cr_assert_eq(state().ready.timeout, 14);
     cr_assert_eq(state().ready.retry_cnt, 7);
@@ -218,11 +218,11 @@ Test(verbs_device, ack_timeout_that_is_not_set__is_the_connection_managers) {
 
 // The requester says in its request how often both send again.
 Test(verbs_device, retries_of_an_accepted_connection__are_the_requesters) {
-    soft::Domain::Options options = soft_test::options();
+    engine::Domain::Options options = engine_test::options();
     options.settings.retries = 5;
     World world(options);
-    Side side(world.soft);
-    const soft::GateCaller in(world.soft.gate());
+    Side side(world.engine);
+    const engine::BiasedLockOwner in(world.engine.biased_lock());
     rdma_cm_id* id = nullptr;
     rdma_create_id(world.domain.manager(), &id, nullptr, RDMA_PS_TCP);
     rdma_bind_addr(id, nullptr);
@@ -232,13 +232,13 @@ Test(verbs_device, retries_of_an_accepted_connection__are_the_requesters) {
     const rdma_conn_param answer{};
     cr_assert(link.become_ready(&answer));
     cr_assert_eq(state().ready.retry_cnt, 1);
-    link.part(soft::Parting::abandon);
+    link.part(engine::Parting::abandon);
 }
 
 // The peer is there; it is this domain whose address has moved, as in a bond.
 Test(verbs_device, way_over_another_device__is_not_unreachable) {
     World world;
-    Side side(world.soft);
+    Side side(world.engine);
     state().leads_to = &state().devices[1];
     world.connect(side);
     world.await([&] { return side.ended(); });
@@ -276,8 +276,8 @@ Test(verbs_device, queues__are_made_where_their_events_are_read) {
 Test(verbs_device, fatal_event_of_a_queue__breaks_its_connection_alone) {
     for (const bool of_cq : {false, true}) {
         World world;
-        Side other(world.soft);
-        Side side(world.soft);
+        Side other(world.engine);
+        Side side(world.engine);
         world.connected(other);
         world.connected(side);
         if (of_cq) {
@@ -297,7 +297,7 @@ Test(verbs_device, failure_before_the_answer__breaks_the_connection) {
          {std::tuple{IBV_EVENT_QP_FATAL, IBV_EVENT_QP_ACCESS_ERR, Reason::resources},
           {IBV_EVENT_QP_REQ_ERR, IBV_EVENT_PATH_MIG, Reason::protocol}}) {
         World world;
-        Side side(world.soft);
+        Side side(world.engine);
         state().answers = false;
         world.connect(side);
         world.await([&] { return state().queues == 2; });
@@ -321,11 +321,11 @@ Test(verbs_device, fatal_event_of_queues_without_a_connection__is_acknowledged) 
 
 Test(verbs_device, fatal_event_of_a_shared_queue__breaks_all_that_take_from_it) {
     World world;
-    soft::SharedReceives receives(16);
+    engine::SharedReceives receives(16);
     {
-        Side one(world.soft);
-        Side two(world.soft);
-        Side other(world.soft);
+        Side one(world.engine);
+        Side two(world.engine);
+        Side other(world.engine);
         one.endpoint.set_shared(&receives);
         two.endpoint.set_shared(&receives);
         world.connected(one);
@@ -344,9 +344,9 @@ Test(verbs_device, fatal_event_of_a_shared_queue__breaks_all_that_take_from_it) 
 Test(verbs_device, fatal_event_of_a_shared_queue__breaks_one_in_its_handshake_behind_that,
      .timeout = 20) {
     World world;
-    soft::SharedReceives receives(16);
-    Side one(world.soft);
-    Side two(world.soft);
+    engine::SharedReceives receives(16);
+    Side one(world.engine);
+    Side two(world.engine);
     one.endpoint.set_shared(&receives);
     two.endpoint.set_shared(&receives);
     world.connected(one);
@@ -364,7 +364,7 @@ Test(verbs_device, fatal_event_of_a_shared_queue__breaks_one_in_its_handshake_be
 // What the peer asked for was refused: if nobody says more of it that is why.
 Test(verbs_device, refused_access_of_the_peer__breaks_the_connection) {
     World world;
-    Side side(world.soft);
+    Side side(world.engine);
     world.connected(side);
     fake::say(IBV_EVENT_QP_ACCESS_ERR, state().last_qp);
     world.await([&] { return side.ended(); });
@@ -374,8 +374,8 @@ Test(verbs_device, refused_access_of_the_peer__breaks_the_connection) {
 // No receive is flushed there that would say so.
 Test(verbs_device, last_work_request_of_a_shared_queue__breaks_the_connection) {
     World world;
-    soft::SharedReceives receives(16);
-    Side side(world.soft);
+    engine::SharedReceives receives(16);
+    Side side(world.engine);
     side.endpoint.set_shared(&receives);
     world.connected(side);
     fake::say(IBV_EVENT_QP_LAST_WQE_REACHED, state().last_qp);
@@ -385,7 +385,7 @@ Test(verbs_device, last_work_request_of_a_shared_queue__breaks_the_connection) {
 
 Test(verbs_device, what_informs__changes_nothing) {
     World world;
-    Side side(world.soft);
+    Side side(world.engine);
     world.connected(side);
     for (const auto type : {IBV_EVENT_PATH_MIG, IBV_EVENT_PATH_MIG_ERR, IBV_EVENT_COMM_EST}) {
         fake::say(type, state().last_qp);
@@ -407,8 +407,8 @@ Test(verbs_device, what_informs__changes_nothing) {
 // EP-62.
 Test(verbs_device, fatal_event_of_the_device__breaks_every_connection) {
     World world;
-    Side one(world.soft);
-    Side two(world.soft);
+    Side one(world.engine);
+    Side two(world.engine);
     world.connected(one);
     world.connected(two);
     fake::say(IBV_EVENT_DEVICE_FATAL, 0);
@@ -421,15 +421,15 @@ Test(verbs_device, fatal_event_of_the_device__breaks_every_connection) {
 // U-65: so the connection is there, whatever became of the requester's confirmation.
 Test(verbs_device, word_that_the_peer_was_heard__makes_an_accepted_connection) {
     World world;
-    Side side(world.soft);
-    const soft::GateCaller in(world.soft.gate());
+    Side side(world.engine);
+    const engine::BiasedLockOwner in(world.engine.biased_lock());
     rdma_cm_id* id = nullptr;
     rdma_create_id(world.domain.manager(), &id, nullptr, RDMA_PS_TCP);
     rdma_bind_addr(id, nullptr);
     verbs::Link link(world.domain, side.endpoint, id, true);
     cr_assert_eq(link.open(), 0);
     fake::say(IBV_EVENT_COMM_EST, state().last_qp);
-    world.soft.progress();
+    world.engine.progress();
     cr_assert_eq(state().notified, 1);
-    link.part(soft::Parting::abandon);
+    link.part(engine::Parting::abandon);
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Two RDMA devices and a connection manager that a test makes up: the functions of libibverbs and
-// librdmacm that prov/dat/verbs calls, in place of theirs. Nothing goes out; a connect is accepted
-// as soon as it is asked for, and what is accepted is there. The calls of an iWARP device's threads
-// (connect, and the end of a queue pair) may be any thread's, all others one's. May include: verbs
-// headers.
+// librdmacm that prov/dat/links/verbs calls, in place of theirs. Nothing goes out; a connect is
+// accepted as soon as it is asked for, and what is accepted is there. The calls of an iWARP
+// device's threads (connect, and the end of a queue pair) may be any thread's, all others one's.
+// May include: verbs headers.
 #ifndef TEST_UNIT_VERBS_FAKE_H
 #define TEST_UNIT_VERBS_FAKE_H
 

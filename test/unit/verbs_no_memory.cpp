@@ -3,14 +3,14 @@
 // A device's domain where one allocation fails, each in turn: what a connection does from its
 // request to its end, at either side, with devices that are made up (verbs_fake.h). Whatever
 // fails: progress throws nothing, the connection is made or ends, and nothing is left. This
-// program's operator new fails when it is told to. May include: verbs, soft, core, base.
-#include "verbs/connect.h"
-#include "verbs/link.h"
-#include "verbs/link_parts.h"
-#include "verbs/queues.h"
+// program's operator new fails when it is told to. May include: verbs, engine, core, base.
+#include "links/verbs/connect.h"
+#include "links/verbs/link.h"
+#include "links/verbs/link_parts.h"
+#include "links/verbs/queues.h"
 
-#include "soft/shared_receives.h"
-#include "soft_harness.h"
+#include "engine/shared_receives.h"
+#include "engine_harness.h"
 #include "verbs_fake.h"
 
 #include <criterion/criterion.h>
@@ -24,9 +24,9 @@
 
 using namespace dat;
 using core::Event;
+using engine::OpCode;
+using engine_test::Side;
 using fake::state;
-using soft::OpCode;
-using soft_test::Side;
 
 namespace {
 
@@ -91,8 +91,8 @@ verbs::SocketAddress address(std::uint32_t last) {
 struct World : verbs::DomainOwner, verbs::ListenerOwner {
     World()
         : domain(*(made = std::make_unique<verbs::Domain>(
-                       soft, static_cast<verbs::DomainOwner&>(*this)))) {
-        cr_assert_eq(soft.opened, 0);
+                       engine, static_cast<verbs::DomainOwner&>(*this)))) {
+        cr_assert_eq(engine.opened, 0);
     }
     void device_gone() override {}
     void port_down() override {}
@@ -103,10 +103,10 @@ struct World : verbs::DomainOwner, verbs::ListenerOwner {
         cr_assert(rc == 0 || has_failed, "%d, and nothing has failed", rc);
         return rc == 0;
     }
-    template <class Done> void await(Done done) { cr_assert(soft_test::run_until(soft, done)); }
+    template <class Done> void await(Done done) { cr_assert(engine_test::run_until(engine, done)); }
 
     std::unique_ptr<verbs::Domain> made; // outlives the software's part, which ends connections
-    soft_test::Domain soft;
+    engine_test::Domain engine;
     verbs::Domain& domain;
     std::unique_ptr<verbs::ConnRequest> request;
 };
@@ -115,7 +115,7 @@ constexpr std::size_t kSize = 256; // more than what goes inline
 
 // One connection's, and the memory that it uses.
 struct Party {
-    explicit Party(World& of, bool with_shared) : world(of), side(of.soft) {
+    explicit Party(World& of, bool with_shared) : world(of), side(of.engine) {
         side.events.reserve(8);
         cr_assert(side.requests.expect(256));
         cr_assert(side.receives.expect(256));
@@ -124,13 +124,13 @@ struct Party {
         }
     }
 
-    soft::Endpoint& endpoint() { return side.endpoint; }
+    engine::Endpoint& endpoint() { return side.endpoint; }
     void receive() {
         if (!endpoint().shared()) {
             side.receive(elsewhere);
             return;
         }
-        shared.post([&](soft::Receive& receive, soft::Iov*) {
+        shared.post([&](engine::Receive& receive, engine::Iov*) {
             receive = {};
             receive.capacity = elsewhere.size();
             receive.signaled = true;
@@ -156,15 +156,15 @@ struct Party {
         if (!mr) {
             return;
         }
-        soft::Region what;
+        engine::Region what;
         what.base = bytes.data();
         what.length = kSize;
         what.zone = &Side::zone;
-        what.access = soft::kRemoteRead;
+        what.access = engine::kRemoteRead;
         const std::uint32_t source = verbs::Domain::key_of(mr);
         {
             const fake::Inside here; // ofi/mr.cpp
-            cr_assert(world.soft.regions().add(source, what));
+            cr_assert(world.engine.regions().add(source, what));
         }
         std::uint32_t key = 0;
         if (World::took_place(no_throw([&] {
@@ -172,33 +172,33 @@ struct Party {
             }))) {
             {
                 const fake::Inside here; // ofi/window.cpp
-                world.soft.regions().prepare(window, what, source, key);
+                world.engine.regions().prepare(window, what, source, key);
             }
             side.rma<verbs::Link>(OpCode::bind, {}, key, 0);
         }
     }
     void give_back() {
-        const soft::GateCaller in(world.soft.gate());
-        world.soft.regions().close(window);
+        const engine::BiasedLockOwner in(world.engine.biased_lock());
+        world.engine.regions().close(window);
         if (region) {
-            cr_assert(world.soft.regions().remove(verbs::Domain::key_of(region)));
+            cr_assert(world.engine.regions().remove(verbs::Domain::key_of(region)));
             world.domain.deregister(region);
         }
     }
 
     World& world;
-    soft::SharedReceives shared{16};
+    engine::SharedReceives shared{16};
     Side side;
     std::array<std::byte, kSize> bytes{};     // that are registered
     std::array<std::byte, kSize> elsewhere{}; // that are not
     ibv_mr* region = nullptr;
     std::uint64_t shown = 0;
-    soft::Window window{shown, 0};
+    engine::Window window{shown, 0};
 };
 
 // From a connection that is there, or not, to its end.
 void talk(World& world, Party& party) {
-    const soft::GateCaller in(world.soft.gate());
+    const engine::BiasedLockOwner in(world.engine.biased_lock());
     party.receive();
     if (party.side.connected()) {
         party.bind_window();
@@ -235,7 +235,7 @@ void connects(bool with_shared, long nth) {
     {
         const Scarce scarce(nth);
         {
-            const soft::GateCaller in(world.soft.gate());
+            const engine::BiasedLockOwner in(world.engine.biased_lock());
             World::took_place(verbs::prepare(world.domain, party.endpoint(), false));
             World::took_place(
                 verbs::connect(world.domain, party.endpoint(), address(2), address(1), {}, {}));
@@ -257,13 +257,13 @@ void gives_up(long nth) {
     const Scarce scarce(nth);
     state().calls = false;
     {
-        const soft::GateCaller in(world.soft.gate());
+        const engine::BiasedLockOwner in(world.engine.biased_lock());
         World::took_place(
             verbs::connect(world.domain, party.endpoint(), address(2), address(1), {}, {}));
     }
     world.await([&] { return state().calls || !party.side.events.empty(); });
     cr_assert(party.side.events.empty() || has_failed);
-    const soft::GateCaller in(world.soft.gate());
+    const engine::BiasedLockOwner in(world.engine.biased_lock());
     party.side.endpoint.disconnect(false);
     cr_assert(party.side.ended());
 }
@@ -284,7 +284,7 @@ void accepts(bool with_shared, long nth) {
         cr_assert(world.request || has_failed);
         if (world.request) {
             {
-                const soft::GateCaller in(world.soft.gate());
+                const engine::BiasedLockOwner in(world.engine.biased_lock());
                 const auto data = std::span(party.bytes).first(8);
                 cr_assert_eq(verbs::accept(world.domain, party.endpoint(), *world.request, data),
                              0);
@@ -346,7 +346,7 @@ Test(verbs_no_memory, private_data__is_what_was_given) {
     state().answers = false;
     constexpr std::array<std::byte, 3> kData{std::byte{1}, std::byte{2}, std::byte{3}};
     {
-        const soft::GateCaller in(world.soft.gate());
+        const engine::BiasedLockOwner in(world.engine.biased_lock());
         cr_assert_eq(
             verbs::connect(world.domain, party.endpoint(), address(2), address(1), kData, {}), 0);
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Unit tests of verbs/trailer: private data in frames of fixed size (U-63).
-// May include: Criterion, verbs/trailer.h.
-#include "verbs/trailer.h"
+// May include: Criterion, links/verbs/trailer.h.
+#include "links/verbs/trailer.h"
 
 #include <criterion/criterion.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// DDP headers (RFC 5041 4). May include: soft/iwarp.
-#include "soft/iwarp/ddp.h"
+// DDP headers (RFC 5041 4). May include: links/iwarp.
+#include "links/iwarp/ddp.h"
 
 #include <criterion/criterion.h>
 

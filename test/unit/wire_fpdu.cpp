@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// FPDU framing (RFC 5044 4): sizes, padding, CRC. May include: soft/iwarp.
+// FPDU framing (RFC 5044 4): sizes, padding, CRC. May include: links/iwarp.
 #include <criterion/criterion.h>
 
-#include "soft/iwarp/mpa.h"
+#include "links/iwarp/mpa.h"
 #include "wire_bytes.h"
 
 using namespace dat::iwarp;

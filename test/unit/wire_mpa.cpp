@@ -2,8 +2,8 @@
 //
 // MPA request and reply frames (RFC 5044 7.1, RFC 6581): vectors written out
 // by hand, every error from both sides, bytes that trickle in.
-// May include: soft/iwarp.
-#include "soft/iwarp/mpa.h"
+// May include: links/iwarp.
+#include "links/iwarp/mpa.h"
 
 #include <criterion/criterion.h>
 

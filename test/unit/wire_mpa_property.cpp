@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // MPA frames and FPDUs: what goes in comes out, and arbitrary bytes do no harm
-// (RFC 5044, RFC 6581). May include: soft/iwarp.
-#include "soft/iwarp/mpa.h"
+// (RFC 5044, RFC 6581). May include: links/iwarp.
+#include "links/iwarp/mpa.h"
 
 #include <criterion/criterion.h>
 #include <rapidcheck.h>

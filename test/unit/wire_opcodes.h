@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// Where each RDMAP opcode belongs, for tests. May include: soft/iwarp.
+// Where each RDMAP opcode belongs, for tests. May include: links/iwarp.
 #ifndef DAT_TEST_UNIT_WIRE_OPCODES_H
 #define DAT_TEST_UNIT_WIRE_OPCODES_H
 
 #include <cstdint>
 
-#include "soft/iwarp/rdmap.h"
+#include "links/iwarp/rdmap.h"
 
 namespace wire {
 

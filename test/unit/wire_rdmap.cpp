@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // RDMAP segments and control payloads (RFC 5040, RFC 7306), and what `dat`
-// peers add to them. May include: soft/iwarp.
-#include "soft/iwarp/rdmap.h"
+// peers add to them. May include: links/iwarp.
+#include "links/iwarp/rdmap.h"
 
 #include <criterion/criterion.h>
 

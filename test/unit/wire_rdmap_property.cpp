@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // DDP headers and RDMAP segments with arbitrary fields (RFC 5041, RFC 5040,
-// RFC 7306). May include: soft/iwarp.
-#include "soft/iwarp/rdmap.h"
+// RFC 7306). May include: links/iwarp.
+#include "links/iwarp/rdmap.h"
 
 #include <criterion/criterion.h>
 #include <rapidcheck.h>

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// The Terminate message (RFC 5040 4.8). May include: soft/iwarp.
-#include "soft/iwarp/terminate.h"
+// The Terminate message (RFC 5040 4.8). May include: links/iwarp.
+#include "links/iwarp/terminate.h"
 
 #include <criterion/criterion.h>
 
 #include <array>
 #include <iterator>
 
-#include "soft/iwarp/rdmap.h"
+#include "links/iwarp/rdmap.h"
 #include "wire_bytes.h"
 
 using namespace dat::iwarp;

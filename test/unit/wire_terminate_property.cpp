@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Terminate messages with arbitrary fields, and arbitrary bytes as one
-// (RFC 5040 4.8). May include: soft/iwarp.
-#include "soft/iwarp/terminate.h"
+// (RFC 5040 4.8). May include: links/iwarp.
+#include "links/iwarp/terminate.h"
 
 #include <criterion/criterion.h>
 #include <rapidcheck.h>

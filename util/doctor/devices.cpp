@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "doctor/facts.h"
 #include "doctor/looks.h"
-#include "verbs/device.h"
+#include "links/verbs/device.h"
 
 #include <algorithm>
 #include <filesystem>

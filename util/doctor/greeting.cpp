@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See greeting.h. May include: util/doctor, util/command, soft, libfabric, system headers.
+// See greeting.h. May include: util/doctor, util/command, engine, libfabric, system headers.
 #include "doctor/greeting.h"
 
 #include "command/command.h"
@@ -41,7 +41,7 @@ Greeting own_greeting(Facts& facts) {
     return greeting;
 }
 
-iwarp::SocketAddress unmapped(const iwarp::SocketAddress& address) {
+net::SocketAddress unmapped(const net::SocketAddress& address) {
     if (address.family() != AF_INET6) {
         return address;
     }
@@ -56,10 +56,10 @@ iwarp::SocketAddress unmapped(const iwarp::SocketAddress& address) {
     return {reinterpret_cast<const sockaddr*>(&v4), sizeof v4};
 }
 
-Datagrams::Datagrams(const iwarp::Socket& tcp) : peer_(unmapped(tcp.peer())) {
-    iwarp::SocketAddress own = unmapped(tcp.local());
+Datagrams::Datagrams(const net::Socket& tcp) : peer_(unmapped(tcp.peer())) {
+    net::SocketAddress own = unmapped(tcp.local());
     own.set_port(0);
-    socket_ = iwarp::Socket(::socket(own.family(), SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    socket_ = net::Socket(::socket(own.family(), SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!socket_ || ::bind(socket_.fd(), own.get(), own.size()) != 0) {
         throw std::runtime_error(std::string("a socket for datagrams: ") + std::strerror(errno));
     }
@@ -84,7 +84,7 @@ int Datagrams::send(std::uint16_t port, std::size_t size) const {
         return EINVAL;
     }
     const std::vector<char> bytes(size - headers());
-    iwarp::SocketAddress to = peer_;
+    net::SocketAddress to = peer_;
     to.set_port(port);
     return ::sendto(socket_.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL, to.get(), to.size()) < 0
                ? errno
@@ -97,8 +97,7 @@ std::size_t Datagrams::receive() const {
     socklen_t length = sizeof from;
     const ssize_t n = ::recvfrom(socket_.fd(), bytes.data(), bytes.size(), MSG_DONTWAIT,
                                  reinterpret_cast<sockaddr*>(&from), &length);
-    if (n < 0 ||
-        !iwarp::SocketAddress(reinterpret_cast<sockaddr*>(&from), length).same_host(peer_)) {
+    if (n < 0 || !net::SocketAddress(reinterpret_cast<sockaddr*>(&from), length).same_host(peer_)) {
         return 0;
     }
     return static_cast<std::size_t>(n) + headers();

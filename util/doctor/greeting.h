@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // What dat_doctor --peer and dat_doctor --serve say to each other: lines over TCP. May include:
-// std, soft/iwarp/socket.h.
+// std, net/socket.h.
 //
 //   client  dat_doctor 1
 //   server  dat_doctor 1 VERSION LIBFABRIC PROVIDER PORT-OF-DATAGRAMS
@@ -12,7 +12,7 @@
 #ifndef DAT_UTIL_DOCTOR_GREETING_H
 #define DAT_UTIL_DOCTOR_GREETING_H
 
-#include "soft/iwarp/socket.h"
+#include "net/socket.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -42,7 +42,7 @@ Greeting own_greeting(Facts& facts);
 class Datagrams {
   public:
     // A socket on the same address of this host as the TCP one, with a port of its own.
-    explicit Datagrams(const iwarp::Socket& tcp);
+    explicit Datagrams(const net::Socket& tcp);
 
     std::uint16_t port() const { return socket_.local().port(); }
     int fd() const { return socket_.fd(); }
@@ -56,12 +56,12 @@ class Datagrams {
 
   private:
     std::size_t headers() const;
-    iwarp::SocketAddress peer_;
-    iwarp::Socket socket_;
+    net::SocketAddress peer_;
+    net::Socket socket_;
 };
 
 // An IPv4 address that is written as an IPv6 one (::ffff:192.0.2.1) as what it is.
-iwarp::SocketAddress unmapped(const iwarp::SocketAddress& address);
+net::SocketAddress unmapped(const net::SocketAddress& address);
 
 } // namespace dat::doctor
 

@@ -3,7 +3,7 @@
 // What the kernel lets this process have. May include: util/doctor, verbs, std, system headers.
 #include "doctor/facts.h"
 #include "doctor/looks.h"
-#include "verbs/device.h"
+#include "links/verbs/device.h"
 
 #include <cstdint>
 #include <fstream>

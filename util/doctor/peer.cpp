@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See peer.h. May include: util/doctor, ofi, soft, system headers.
+// See peer.h. May include: util/doctor, ofi, engine, system headers.
 #include "doctor/peer.h"
 
 #include <algorithm>
@@ -35,7 +35,7 @@ void split(const std::string& text, std::string& host, std::string& port) {
 }
 
 // 0 or an errno; ETIMEDOUT where nothing comes.
-int connect_in_time(const iwarp::Socket& socket, const ofi::SocketAddress& to) {
+int connect_in_time(const net::Socket& socket, const ofi::SocketAddress& to) {
     if (::connect(socket.fd(), to.get(), to.size()) == 0) {
         return 0;
     }
@@ -53,7 +53,7 @@ int connect_in_time(const iwarp::Socket& socket, const ofi::SocketAddress& to) {
     return error;
 }
 
-std::size_t mtu_of(const iwarp::Socket& socket) {
+std::size_t mtu_of(const net::Socket& socket) {
     int mtu = 0;
     socklen_t size = sizeof mtu;
     if (socket.local().family() == AF_INET) {
@@ -92,7 +92,7 @@ const Answer& Peer::answer() {
     }
     Answer& answer = answer_.emplace();
     socket_ =
-        iwarp::Socket(::socket(address().family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+        net::Socket(::socket(address().family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     answer.error = socket_ ? connect_in_time(socket_, address()) : errno;
     if (answer.error != 0) {
         return answer;

@@ -9,7 +9,7 @@
 #include "doctor/exchange.h"
 #include "doctor/facts.h"
 #include "doctor/greeting.h"
-#include "soft/iwarp/socket.h"
+#include "net/socket.h"
 
 #include <optional>
 #include <string>
@@ -58,7 +58,7 @@ class Peer {
     const ofi::LocalAddress* interface();
 
     const Answer& answer();
-    const iwarp::Socket& socket() const { return socket_; }
+    const net::Socket& socket() const { return socket_; }
 
     const Sizes& sizes();
 
@@ -72,7 +72,7 @@ class Peer {
     std::string name_;
     std::string port_;
     std::string name_trouble_;
-    iwarp::Socket socket_;
+    net::Socket socket_;
     std::optional<ofi::SocketAddress> address_;
     std::optional<ofi::SocketAddress> source_;
     std::optional<Answer> answer_;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// What is said of the peer. May include: util/doctor, soft, std.
+// What is said of the peer. May include: util/doctor, engine, std.
 #include "doctor/looks.h"
 #include "doctor/peer.h"
-#include "soft/iwarp/unmade.h"
+#include "net/unmade.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -96,14 +96,14 @@ Finding look_peer_answer(Facts& facts) {
                            " of the same version; or name another port, "
                            "--peer HOST:PORT");
     case ECONNREFUSED:
-        return failure(at + " refuses", iwarp::cause_unmade(error), "there: " + serve);
+        return failure(at + " refuses", net::cause_unmade(error), "there: " + serve);
     case ETIMEDOUT:
-        return failure(at + " does not answer within 3 s", iwarp::cause_unmade(error),
+        return failure(at + " does not answer within 3 s", net::cause_unmade(error),
                        "let TCP through on the way, and there: see nft list ruleset and ip route; "
                        "does it answer to ping " +
                            peer.name() + "?");
     default:
-        return failure(at + " is not reached: " + std::strerror(error), iwarp::cause_unmade(error),
+        return failure(at + " is not reached: " + std::strerror(error), net::cause_unmade(error),
                        "does it answer to ping " + peer.name() +
                            "? Its answers need a route back, "
                            "too");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See serve.h. May include: util/doctor, util/command, soft, system headers.
+// See serve.h. May include: util/doctor, util/command, engine, system headers.
 #include "doctor/serve.h"
 
 #include "command/text.h"
@@ -30,7 +30,7 @@ constexpr unsigned kSessionLimit_s = 120; // of one client
 constexpr std::size_t kMostSessions = 8;  // at a time; others wait to be accepted
 constexpr std::size_t kMostLines = 50;    // of a log that are told
 
-iwarp::Socket listen_on(const std::string& text) {
+net::Socket listen_on(const std::string& text) {
     std::uint16_t port = 0;
     const char* const end = text.data() + text.size();
     if (std::from_chars(text.data(), end, port).ptr != end || text.empty()) {
@@ -43,10 +43,10 @@ iwarp::Socket listen_on(const std::string& text) {
     v4.sin_family = AF_INET;
     v4.sin_port = htons(port);
     int error = 0;
-    for (const iwarp::SocketAddress& address :
-         {iwarp::SocketAddress(reinterpret_cast<sockaddr*>(&v6), sizeof v6),
-          iwarp::SocketAddress(reinterpret_cast<sockaddr*>(&v4), sizeof v4)}) {
-        iwarp::Socket socket(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
+    for (const net::SocketAddress& address :
+         {net::SocketAddress(reinterpret_cast<sockaddr*>(&v6), sizeof v6),
+          net::SocketAddress(reinterpret_cast<sockaddr*>(&v4), sizeof v4)}) {
+        net::Socket socket(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
         const int off = 0;
         const int on = 1;
         if (!socket) { // a kernel without IPv6
@@ -99,7 +99,7 @@ void exchange(const Beside& beside, const std::string& address,
     beside.tell("end " + tried.trouble.substr(0, kLongestLine));
 }
 
-void session(const iwarp::Socket& socket, Greeting greeting) {
+void session(const net::Socket& socket, Greeting greeting) {
     const Beside beside(socket.fd(), Role::server);
     const Datagrams datagrams(socket);
     if (beside.hear() != kHello) {
@@ -127,7 +127,7 @@ void session(const iwarp::Socket& socket, Greeting greeting) {
 }
 
 // One client's, in a process that ends with this one, and in time.
-void begin_session(const iwarp::Socket& socket, const Greeting& greeting) {
+void begin_session(const net::Socket& socket, const Greeting& greeting) {
     const pid_t parent = getpid();
     if (fork() != 0) {
         return;
@@ -148,7 +148,7 @@ void begin_session(const iwarp::Socket& socket, const Greeting& greeting) {
 } // namespace
 
 void serve(const std::string& port) {
-    const iwarp::Socket listener = listen_on(port);
+    const net::Socket listener = listen_on(port);
     Facts facts({});
     const Greeting greeting = own_greeting(facts);
     command::print("dat_doctor " + greeting.version + ", libfabric " + greeting.libfabric +
@@ -159,7 +159,7 @@ void serve(const std::string& port) {
         while (sessions > 0 && waitpid(-1, nullptr, sessions < kMostSessions ? WNOHANG : 0) > 0) {
             --sessions;
         }
-        const iwarp::Socket client(::accept4(listener.fd(), nullptr, nullptr, SOCK_CLOEXEC));
+        const net::Socket client(::accept4(listener.fd(), nullptr, nullptr, SOCK_CLOEXEC));
         if (client) {
             begin_session(client, greeting);
             ++sessions;

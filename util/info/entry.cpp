@@ -3,10 +3,10 @@
 // See entry.h. May include: util/info, util/perf, ofi, libfabric, std.
 #include "info/entry.h"
 
+#include "links/verbs/device.h"
 #include "ofi/address.h"
 #include "ofi/info.h"
 #include "ofi/provider.h"
-#include "verbs/device.h"
 
 #include <array>
 #include <cstring>
@@ -95,7 +95,7 @@ Entry entry_of(fi_info& info, const std::vector<ofi::LocalAddress>& all) {
     entry.multi_recv = (info.caps & FI_MULTI_RECV) != 0;
     entry.shared_receives = info.domain_attr->max_ep_srx_ctx > 0;
     entry.shm = !entry.device && ofi::parameters().settings.shm;
-    entry.shm_any = entry.shm && ofi::parameters().settings.shm_peers == soft::ShmPeers::any;
+    entry.shm_any = entry.shm && ofi::parameters().settings.shm_peers == engine::ShmPeers::any;
     entry.message = info.ep_attr->max_msg_size;
     entry.inject = info.tx_attr->inject_size;
     entry.segments = info.tx_attr->iov_limit;

@@ -45,13 +45,13 @@ void write_textfile(const std::string& path, const std::string& text) {
     if (path == "-") {
         return print(text);
     }
-    const std::string aside = path + "." + std::to_string(::getpid());
-    std::ofstream file(aside);
+    const std::string extra_segments = path + "." + std::to_string(::getpid());
+    std::ofstream file(extra_segments);
     file << text;
     file.close();
-    if (!file || ::rename(aside.c_str(), path.c_str()) != 0) {
+    if (!file || ::rename(extra_segments.c_str(), path.c_str()) != 0) {
         const int error = errno;
-        ::unlink(aside.c_str());
+        ::unlink(extra_segments.c_str());
         throw std::runtime_error(path + " cannot be written: " + std::strerror(error));
     }
 }

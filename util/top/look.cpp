@@ -26,7 +26,7 @@
 namespace dat::top {
 namespace {
 
-namespace page = soft::page;
+namespace page = engine::page;
 
 std::uint64_t now(clockid_t clock) {
     timespec time{};
@@ -97,7 +97,7 @@ class Looker::Watched {
     Standing standing() const { return standing_; }
     int fd() const { return socket_.get(); }
 
-    void knock() {
+    void join_host() {
         socket_ = connect_to_domain(name_);
         if (!socket_) {
             // So many wait there that nobody can be taking them in: ask again at the next look.
@@ -213,7 +213,7 @@ void Looker::find(std::optional<pid_t> only) {
         if (!watched || watched->standing() == Watched::Standing::refused ||
             (watched->standing() == Watched::Standing::waits && watched->fd() < 0)) {
             watched = std::make_unique<Watched>(each.name);
-            watched->knock();
+            watched->join_host();
         }
     }
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Finds the domains of this host that can be looked at, and looks: each has an abstract socket, and
-// gives whoever may look a page of memory (prov/dat/soft/statistics_page.h). What is read there was
-// written by another process, and is taken as nothing but numbers and text.
-// May include: util/top, util/command, soft/statistics_page.h, std, system headers.
+// gives whoever may look a page of memory (prov/dat/engine/statistics_page.h). What is read there
+// was written by another process, and is taken as nothing but numbers and text. May include:
+// util/top, util/command, engine/statistics_page.h, std, system headers.
 #ifndef UTIL_TOP_LOOK_H
 #define UTIL_TOP_LOOK_H
 
 #include "command/text.h"
-#include "soft/statistics_page.h"
+#include "engine/statistics_page.h"
 
 #include <chrono>
 #include <compare>
@@ -34,11 +34,11 @@ struct Domain {
     bool answers = false;
     std::string name;
     std::string version;
-    std::uint64_t opened_ns = 0;              // CLOCK_REALTIME
-    double age_s = 0;                         // of the sheet
-    bool stands_still = false;                // it is older than it should be
-    std::unique_ptr<soft::page::Sheet> sheet; // nullptr: there is none
-    std::vector<soft::page::End> ends;
+    std::uint64_t opened_ns = 0;                // CLOCK_REALTIME
+    double age_s = 0;                           // of the sheet
+    bool stands_still = false;                  // it is older than it should be
+    std::unique_ptr<engine::page::Sheet> sheet; // nullptr: there is none
+    std::vector<engine::page::End> ends;
 };
 
 struct Sight {
@@ -48,7 +48,7 @@ struct Sight {
 };
 
 // Text of a page: whatever bytes, without what a terminal would obey.
-template <std::size_t size> std::string clean(const soft::page::Text<size>& text) {
+template <std::size_t size> std::string clean(const engine::page::Text<size>& text) {
     return command::printable(std::string_view(text.data(), strnlen(text.data(), size)));
 }
 
@@ -68,7 +68,7 @@ class Looker {
     Looker(const Looker&) = delete;
     Looker& operator=(const Looker&) = delete;
 
-    // Looks at all there are, or knocks at those of one process alone. Waits for those that have
+    // Looks at all there are, or asks at those of one process alone. Waits for those that have
     // not answered yet, in all no longer than `patience`.
     Sight look(std::chrono::milliseconds patience, std::optional<pid_t> only = {});
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// How one gets the page of a domain (prov/dat/soft/statistics_page.h): one connects to its abstract
-// socket, and is given a descriptor. What comes is not trusted. May include: std, system headers.
+// How one gets the page of a domain (prov/dat/engine/statistics_page.h): one connects to its
+// abstract socket, and is given a descriptor. What comes is not trusted. May include: std, system
+// headers.
 #ifndef UTIL_TOP_PAGE_SOCKET_H
 #define UTIL_TOP_PAGE_SOCKET_H
 

@@ -22,10 +22,10 @@ namespace {
 using command::Colour;
 using command::cut;
 using command::Json;
-using soft::page::End;
-using soft::page::kNone;
-using soft::page::Row;
-using soft::page::Totals;
+using engine::page::End;
+using engine::page::kNone;
+using engine::page::Row;
+using engine::page::Totals;
 
 // As enum fi_dat_reason has it.
 std::string reason_word(std::uint32_t reason) {
@@ -497,7 +497,7 @@ std::string prometheus_text(const Sight& sight) {
     family("dat_connection_ends_total", "counter",
            "Connections, and attempts, that have ended, by reason.",
            [](const Domain& domain, auto&& sample) {
-               for (std::uint32_t i = 0; domain.sheet && i < soft::page::kReasons; ++i) {
+               for (std::uint32_t i = 0; domain.sheet && i < engine::page::kReasons; ++i) {
                    if (domain.sheet->totals.ends[i] > 0) {
                        sample(",reason=" + label(reason_word(i)),
                               static_cast<double>(domain.sheet->totals.ends[i]));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// The words of model.h. May include: base, core, the codecs of soft/iwarp, util/command.
+// The words of model.h. May include: base, core, the codecs of links/iwarp, util/command.
 #include "command/text.h"
-#include "soft/iwarp/rdmap.h"
+#include "links/iwarp/rdmap.h"
 #include "trace/model.h"
 
 #include <algorithm>

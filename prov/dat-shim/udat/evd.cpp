@@ -4,7 +4,7 @@
 #include "dat-shim/evd.h"
 #include "dat-shim/cno.h"
 #include "dat-shim/cr.h"
-#include "dat-shim/straight.h"
+#include "dat-shim/fast.h"
 #include "dat-shim/udat/entry.h"
 
 namespace dat::shim::udat {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Posting data transfer operations. May include: dat-shim, dat headers.
-#include "dat-shim/straight.h"
+#include "dat-shim/fast.h"
 #include "dat-shim/udat/entry.h"
 
 using namespace dat::shim;

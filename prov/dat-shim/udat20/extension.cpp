@@ -6,7 +6,7 @@
 #include "dat-shim/ep.h"
 #include "dat-shim/evd.h"
 #include "dat-shim/udat/entry.h"
-#include "soft/kernel.h"
+#include "engine/kernel.h"
 
 #include <dat2/dat_ib_extensions.h>
 

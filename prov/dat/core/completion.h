@@ -41,7 +41,7 @@ struct Success {
 
 // A queue of completions. It grows as far as there are operations posted, so
 // it loses nothing however small its nominal size. Calls are serialized by the
-// domain's gate.
+// domain's lock.
 //
 // Where there is no memory to grow, posts are held back instead: who posts is known (join()), and
 // how much may be outstanding (expect()). Room for that is ready always, and from the moment that
@@ -168,7 +168,7 @@ class CompletionQueue {
 };
 
 // Counts finished operations, those that succeeded and those that did not. Calls are
-// serialized by the domain's gate.
+// serialized by the domain's lock.
 class Counter {
   public:
     virtual ~Counter() = default;

@@ -3,7 +3,7 @@
 // See address.h. May include: ofi, system headers.
 #include "ofi/address.h"
 
-#include "soft/kernel.h"
+#include "engine/kernel.h"
 
 #include <algorithm>
 #include <arpa/inet.h>
@@ -171,7 +171,7 @@ SocketAddress source_towards(const SocketAddress& destination) {
     if (target.port() == 0) {
         target.set_port(9); // any: nothing is sent
     }
-    const iwarp::Socket probe(socket(target.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    const net::Socket probe(socket(target.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
     if (!probe || kernel::connect(probe.fd(), target.get(), target.size()) != 0) {
         return {};
     }

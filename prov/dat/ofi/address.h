@@ -2,19 +2,19 @@
 //
 // Which addresses there are: those of this host's interfaces, those that a name
 // stands for, and the one that the kernel would use towards a peer.
-// May include: ofi/interfaces.h, soft/iwarp/socket.h, system headers.
+// May include: ofi/interfaces.h, net/socket.h, system headers.
 #ifndef DAT_OFI_ADDRESS_H
 #define DAT_OFI_ADDRESS_H
 
+#include "net/socket.h"
 #include "ofi/interfaces.h"
-#include "soft/iwarp/socket.h"
 
 #include <string>
 #include <vector>
 
 namespace dat::ofi {
 
-using iwarp::SocketAddress;
+using net::SocketAddress;
 
 // An address of an interface of this host.
 struct LocalAddress {

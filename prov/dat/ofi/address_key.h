@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// Addresses as the keys of hash tables. May include: soft.
+// Addresses as the keys of hash tables. May include: engine.
 #ifndef DAT_OFI_ADDRESS_KEY_H
 #define DAT_OFI_ADDRESS_KEY_H
 
-#include "soft/iwarp/socket.h"
-#include "soft/random.h"
+#include "engine/random.h"
+#include "net/socket.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +21,7 @@ struct AddressKey {
     friend bool operator==(const AddressKey&, const AddressKey&) = default;
 };
 
-inline AddressKey key_of(const iwarp::SocketAddress& address) {
+inline AddressKey key_of(const net::SocketAddress& address) {
     AddressKey key{{}, address.port()};
     const auto bytes = address.bytes();
     std::memcpy(key.host, bytes.data(), sizeof key.host);
@@ -37,8 +37,8 @@ class AddressHash {
     }
 
   private:
-    std::uint64_t by_[3] = {soft::random_bits() | 1, soft::random_bits() | 1,
-                            soft::random_bits() | 1};
+    std::uint64_t by_[3] = {engine::random_bits() | 1, engine::random_bits() | 1,
+                            engine::random_bits() | 1};
 };
 
 } // namespace dat::ofi

@@ -82,10 +82,10 @@ struct Asked {
     std::uint64_t key;
     void* context;
     std::uint64_t flags;
-    soft::Role role = soft::Role::alone;
+    engine::Role role = engine::Role::alone;
 };
 
-soft::AtomicOperands operands_of(const Asked& asked) {
+engine::AtomicOperands operands_of(const Asked& asked) {
     const std::uint64_t value = asked.op == FI_ATOMIC_READ ? 0 : load(asked.operand);
     switch (asked.op) {
     case FI_ATOMIC_WRITE:
@@ -115,15 +115,15 @@ template <class Path> ssize_t submit_atomic(fid_ep* ep, const Asked& asked) {
     }
     const iovec read[] = {{const_cast<void*>(asked.operand), asked.operand ? kValue : 0},
                           {const_cast<void*>(asked.compare), asked.compare ? kValue : 0}};
-    if (const int rc = check_memory<Path>(asked.call, read, 2, soft::Touch::read)) {
+    if (const int rc = check_memory<Path>(asked.call, read, 2, engine::Touch::read)) {
         return rc;
     }
-    const soft::AtomicOperands operands = operands_of(asked);
+    const engine::AtomicOperands operands = operands_of(asked);
     const bool adds = asked.op == FI_SUM || asked.op == FI_ATOMIC_READ;
     const iovec result{asked.result, sizeof(std::uint64_t)};
     return submit<Path>(
         asked.call, ep,
-        {.op = adds ? soft::OpCode::fetch_add : soft::OpCode::compare_swap,
+        {.op = adds ? engine::OpCode::fetch_add : engine::OpCode::compare_swap,
          .completion_flags = FI_ATOMIC | (asked.family == kBase ? FI_WRITE : FI_READ),
          .iov = &result,
          .count = asked.family == kBase ? std::size_t{0} : std::size_t{1},
@@ -160,7 +160,7 @@ template <class Path> struct Atomics {
         return count != 1 ? refuse_shape("fi_inject_atomic()")
                           : submit_atomic<Path>(ep, {"fi_inject_atomic()", kBase, type, op, buf,
                                                      nullptr, nullptr, address, key, nullptr,
-                                                     FI_INJECT, soft::Role::silent});
+                                                     FI_INJECT, engine::Role::silent});
     }
 
     // What the calls with a message have in common.

@@ -38,13 +38,13 @@ bool flags_offered(const char* call, std::uint64_t flags) {
     return false;
 }
 
-bool is_peer(const iwarp::SocketAddress& address) {
+bool is_peer(const net::SocketAddress& address) {
     return address.valid() && !address.wildcard() && !address.multicast_or_broadcast() &&
            address.port() != 0;
 }
 
 // 1, or 0 and why not in `error`.
-int insert_one(AddressVector& av, const char* call, const iwarp::SocketAddress& address,
+int insert_one(AddressVector& av, const char* call, const net::SocketAddress& address,
                fi_addr_t* number, int& error) {
     if (!is_peer(address)) {
         DAT_WARN(domain, "%s: %s is not the address and port of an endpoint", call,
@@ -54,7 +54,7 @@ int insert_one(AddressVector& av, const char* call, const iwarp::SocketAddress& 
         error = FI_EINVAL;
     } else {
         error = -no_throw([&] {
-            const soft::GateCaller in(av.domain().gate());
+            const engine::BiasedLockOwner in(av.domain().biased_lock());
             const fi_addr_t given = av.insert(address);
             if (number) {
                 *number = given;
@@ -77,7 +77,7 @@ int insert(fid_av* f, const void* addresses, std::size_t count, fi_addr_t* numbe
     const auto* at = static_cast<const std::byte*>(addresses);
     int inserted = 0;
     for (std::size_t i = 0; i < count; ++i) {
-        const iwarp::SocketAddress address = read_address(at);
+        const net::SocketAddress address = read_address(at);
         int error = 0;
         inserted +=
             insert_one(av_of(f), "fi_av_insert()", address, numbers ? numbers + i : nullptr, error);
@@ -171,7 +171,7 @@ int remove(fid_av* f, fi_addr_t* numbers, std::size_t count, std::uint64_t flags
         return -FI_EBADFLAGS;
     }
     AddressVector& av = av_of(f);
-    const soft::GateCaller in(av.domain().gate());
+    const engine::BiasedLockOwner in(av.domain().biased_lock());
     int rc = 0;
     for (std::size_t i = 0; i < count; ++i) {
         if (!av.remove(numbers[i])) {
@@ -185,8 +185,8 @@ int remove(fid_av* f, fi_addr_t* numbers, std::size_t count, std::uint64_t flags
 
 int lookup(fid_av* f, fi_addr_t number, void* address, std::size_t* size) {
     AddressVector& av = av_of(f);
-    const soft::GateCaller in(av.domain().gate());
-    const iwarp::SocketAddress* const found = av.find(number);
+    const engine::BiasedLockOwner in(av.domain().biased_lock());
+    const net::SocketAddress* const found = av.find(number);
     if (!found) {
         DAT_WARN(domain, "fi_av_lookup(): there is no address with the number %llu",
                  static_cast<unsigned long long>(number));
@@ -200,7 +200,7 @@ int lookup(fid_av* f, fi_addr_t number, void* address, std::size_t* size) {
 }
 
 const char* text(fid_av*, const void* address, char* buf, std::size_t* size) {
-    const iwarp::SocketAddress read = read_address(address);
+    const net::SocketAddress read = read_address(address);
     const char* const scheme = read.family() == AF_INET6 ? "fi_sockaddr_in6" : "fi_sockaddr_in";
     const std::size_t room = *size;
     const int length =
@@ -261,7 +261,7 @@ AddressVector::AddressVector(Domain& domain, void* context) : fid_av{}, domain_(
     domain_.users.add();
 }
 
-fi_addr_t AddressVector::insert(const iwarp::SocketAddress& address) {
+fi_addr_t AddressVector::insert(const net::SocketAddress& address) {
     if (free_.empty() && free_.capacity() <= entries_.size()) { // so that remove() takes no memory
         entries_.reserve(2 * entries_.size() + 16);
         free_.reserve(entries_.capacity());

@@ -6,10 +6,10 @@
 #define DAT_OFI_AV_H
 
 #include "base/list.h"
+#include "net/socket.h"
 #include "ofi/address_key.h"
 #include "ofi/domain.h"
 #include "ofi/fid.h"
-#include "soft/iwarp/socket.h"
 
 #include <rdma/fi_domain.h>
 
@@ -20,11 +20,11 @@
 
 namespace dat::ofi {
 
-// Who sends to addresses of a vector. Called under the gate.
+// Who sends to addresses of a vector. Called under the lock.
 class AddressUser : public base::Hook<AddressUser> {
   public:
     // What AddressVector::number_of() says of the address is this from now on.
-    virtual void named(const iwarp::SocketAddress& address, fi_addr_t number) = 0;
+    virtual void named(const net::SocketAddress& address, fi_addr_t number) = 0;
     virtual void removed(fi_addr_t number) = 0;
 
   protected:
@@ -39,20 +39,20 @@ class AddressVector final : public fid_av {
     Users users; // endpoints bound to it
     Domain& domain() { return domain_; }
 
-    // Under the gate, as what follows.
+    // Under the lock, as what follows.
     void add(AddressUser& user) { of_.push(user); }
     // Its number. Throws std::bad_alloc.
-    fi_addr_t insert(const iwarp::SocketAddress& address);
+    fi_addr_t insert(const net::SocketAddress& address);
     bool remove(fi_addr_t number);
     // nullptr: no such number.
-    const iwarp::SocketAddress* find(fi_addr_t number) const {
+    const net::SocketAddress* find(fi_addr_t number) const {
         return number < entries_.size() && entries_[number].address.valid()
                    ? &entries_[number].address
                    : nullptr;
     }
     // The oldest of the numbers of an address; FI_ADDR_NOTAVAIL: it has none. In the same time
     // however many addresses there are.
-    fi_addr_t number_of(const iwarp::SocketAddress& address) const {
+    fi_addr_t number_of(const net::SocketAddress& address) const {
         const auto found = numbers_.find(key_of(address));
         return found != numbers_.end() ? found->second.first : FI_ADDR_NOTAVAIL;
     }
@@ -60,7 +60,7 @@ class AddressVector final : public fid_av {
 
   private:
     struct Entry {
-        iwarp::SocketAddress address; // not valid: free
+        net::SocketAddress address; // not valid: free
         // Those of the same address.
         fi_addr_t before = FI_ADDR_NOTAVAIL;
         fi_addr_t next = FI_ADDR_NOTAVAIL;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See bindings.h. May include: ofi, soft, libfabric.
+// See bindings.h. May include: ofi, engine, libfabric.
 #include "ofi/bindings.h"
 
 #include "ofi/errors.h"
@@ -9,7 +9,8 @@
 namespace dat::ofi {
 
 Bindings::Bindings(Domain& domain, std::uint64_t tx_flags, std::uint64_t rx_flags)
-    : domain_(domain), gate_(domain.gate()), tx_flags_(tx_flags), rx_flags_(rx_flags) {}
+    : domain_(domain), biased_lock_(domain.biased_lock()), tx_flags_(tx_flags),
+      rx_flags_(rx_flags) {}
 
 Bindings::~Bindings() {
     for (CompletionQueue* cq : {tx_cq_, rx_cq_}) {
@@ -78,7 +79,7 @@ int Bindings::bind_counter(Counter& cntr, std::uint64_t flags) {
                  static_cast<unsigned long long>(flags));
         return -FI_EINVAL;
     }
-    soft::Endpoint::Counters bound = counters_;
+    engine::Endpoint::Counters bound = counters_;
     const auto bind = [&](std::uint64_t flag, core::Counter*& slot) {
         if ((flags & flag) == 0) {
             return true;

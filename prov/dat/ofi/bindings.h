@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // What an endpoint of either type is bound to, and what applies to its operations by default.
-// May include: ofi, soft, libfabric.
+// May include: ofi, engine, libfabric.
 #ifndef DAT_OFI_BINDINGS_H
 #define DAT_OFI_BINDINGS_H
 
 #include "base/log.h"
+#include "engine/endpoint.h"
 #include "ofi/cntr.h"
 #include "ofi/cq.h"
 #include "ofi/domain.h"
 #include "ofi/eq.h"
-#include "soft/endpoint.h"
 
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
@@ -24,7 +24,7 @@ namespace dat::ofi {
 class Bindings {
   public:
     Domain& domain() { return domain_; }
-    soft::Gate& gate() { return gate_; }
+    engine::BiasedLock& biased_lock() { return biased_lock_; }
 
     // fi_ep_bind(3); 0 or -FI_E*, logged.
     int bind_queue(EventQueue& eq);
@@ -68,11 +68,11 @@ class Bindings {
     }
 
     Domain& domain_;
-    soft::Gate& gate_; // the domain's, in one step
+    engine::BiasedLock& biased_lock_; // the domain's, in one step
     EventQueue* eq_ = nullptr;
     CompletionQueue* tx_cq_ = nullptr;
     CompletionQueue* rx_cq_ = nullptr;
-    soft::Endpoint::Counters counters_;
+    engine::Endpoint::Counters counters_;
     std::uint64_t tx_flags_;
     std::uint64_t rx_flags_;
     // FI_COMPLETION, or 0: what each operation has besides its flags.
@@ -102,7 +102,7 @@ template <class Any> int set_default_flags(Any& ep, const Offering& offering, st
         return -FI_EINVAL;
     }
     const std::uint64_t wanted = flags & ~(FI_TRANSMIT | FI_RECV);
-    const soft::GateCaller in(ep.gate());
+    const engine::BiasedLockOwner in(ep.biased_lock());
     if ((flags & FI_TRANSMIT) != 0) {
         ep.set_tx_flags(wanted);
     } else {

@@ -14,7 +14,7 @@
 
 namespace dat::ofi {
 
-int give_address(const iwarp::SocketAddress& address, void* buf, std::size_t* size) {
+int give_address(const net::SocketAddress& address, void* buf, std::size_t* size) {
     const std::size_t needed = address.size();
     const std::size_t room = *size;
     *size = needed;
@@ -24,7 +24,7 @@ int give_address(const iwarp::SocketAddress& address, void* buf, std::size_t* si
     return room < needed ? -FI_ETOOSMALL : 0;
 }
 
-iwarp::SocketAddress read_address(const void* address) {
+net::SocketAddress read_address(const void* address) {
     if (!address) {
         return {};
     }

@@ -5,7 +5,7 @@
 #ifndef DAT_OFI_CM_H
 #define DAT_OFI_CM_H
 
-#include "soft/iwarp/socket.h"
+#include "net/socket.h"
 
 #include <cstddef>
 #include <span>
@@ -14,10 +14,10 @@ namespace dat::ofi {
 
 // The answer of fi_getname() and fi_getpeer(): copies what fits, sets the size that
 // is needed. 0 or -FI_ETOOSMALL.
-int give_address(const iwarp::SocketAddress& address, void* buf, std::size_t* size);
+int give_address(const net::SocketAddress& address, void* buf, std::size_t* size);
 
 // A socket address whose family says how long it is; not valid: NULL or no IP.
-iwarp::SocketAddress read_address(const void* address);
+net::SocketAddress read_address(const void* address);
 
 // Private data as it was passed in; `call` is for the log line. 0 or -FI_EINVAL.
 int read_private_data(const char* call, const void* param, std::size_t size, std::size_t limit,

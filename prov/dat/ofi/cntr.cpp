@@ -34,7 +34,7 @@ int Counter::open() {
     int rc = wait_.open();
     rc = rc ? rc : signal_.open();
     rc = rc ? rc : wait_.add(signal_.fd());
-    return rc ? rc : wait_.add(domain_.soft().wait_fd());
+    return rc ? rc : wait_.add(domain_.engine().wait_fd());
 }
 
 void Counter::wake() {
@@ -51,21 +51,21 @@ void Counter::settle_down() {
 }
 
 std::uint64_t Counter::successes() {
-    const soft::GateCaller in(domain_.gate());
-    domain_.soft().progress();
+    const engine::BiasedLockOwner in(domain_.biased_lock());
+    domain_.engine().progress();
     seen_ = value() + errors();
     return value();
 }
 
 std::uint64_t Counter::failures() {
-    const soft::GateCaller in(domain_.gate());
-    domain_.soft().progress();
+    const engine::BiasedLockOwner in(domain_.biased_lock());
+    domain_.engine().progress();
     seen_ = value() + errors();
     return errors();
 }
 
 void Counter::change(bool failures, bool add, std::uint64_t by) {
-    const soft::GateCaller in(domain_.gate());
+    const engine::BiasedLockOwner in(domain_.biased_lock());
     if (failures) {
         set(value(), add ? errors() + by : by);
     } else {
@@ -75,7 +75,7 @@ void Counter::change(bool failures, bool add, std::uint64_t by) {
 
 int Counter::wait(std::uint64_t threshold, int timeout_ms) {
     {
-        const soft::GateCaller in(domain_.gate());
+        const engine::BiasedLockOwner in(domain_.biased_lock());
         if (const int rc = open()) {
             DAT_WARN(domain, "fi_cntr_wait(): %s; raise the limit on open files (ulimit -n)",
                      std::strerror(-rc));
@@ -84,24 +84,24 @@ int Counter::wait(std::uint64_t threshold, int timeout_ms) {
     }
     using Clock = std::chrono::steady_clock;
     const auto deadline = Clock::now() + std::chrono::milliseconds(timeout_ms);
-    const Sleeper sleeper(domain_.soft());
+    const Sleeper sleeper(domain_.engine());
     std::uint64_t errors_before = 0;
     bool first = true;
     for (int left = timeout_ms;;) {
         bool quiet = true;
         {
-            const soft::GateCaller in(domain_.gate());
+            const engine::BiasedLockOwner in(domain_.biased_lock());
             arm(false);
             errors_before = first ? errors() : errors_before;
             first = false;
-            domain_.soft().progress();
+            domain_.engine().progress();
             if (errors() != errors_before) {
                 return -FI_EAVAIL;
             }
             if (value() >= threshold) {
                 return 0;
             }
-            quiet = domain_.soft().rest();
+            quiet = domain_.engine().rest();
             settle_down();
             arm(true);
         }
@@ -125,11 +125,11 @@ int Counter::try_wait() {
         DAT_WARN(domain, "fi_trywait(): the counter was opened with FI_WAIT_NONE");
         return -FI_EINVAL;
     }
-    const soft::GateCaller in(domain_.gate());
-    domain_.soft().share_wait_fd();
+    const engine::BiasedLockOwner in(domain_.biased_lock());
+    domain_.engine().share_wait_fd();
     arm(false);
-    domain_.soft().progress();
-    if (value() + errors() != seen_ || !domain_.soft().rest()) {
+    domain_.engine().progress();
+    if (value() + errors() != seen_ || !domain_.engine().rest()) {
         return -FI_EAGAIN;
     }
     settle_down();

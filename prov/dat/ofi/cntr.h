@@ -38,14 +38,14 @@ class Counter final : public fid_cntr, public core::Counter {
     int try_wait();
 
   private:
-    void wake() override; // under the gate
+    void wake() override; // under the lock
     void settle_down();
 
     Domain& domain_;
     const bool waitable_;
     WaitSet wait_; // the domain's descriptor and signal_
     Signal signal_;
-    bool raised_ = false;    // signal_ is; these two: guarded by the gate
+    bool raised_ = false;    // signal_ is; these two: guarded by the lock
     std::uint64_t seen_ = 0; // value() + errors() when last read
 };
 

@@ -53,7 +53,7 @@ fi_addr_t source_of(const core::Completion& done) {
 } // namespace
 
 CompletionQueue::CompletionQueue(Domain& domain, const fi_cq_attr& attr, void* context)
-    : domain_(domain), gate_(domain.gate()), waitable_(attr.wait_obj != FI_WAIT_NONE),
+    : domain_(domain), biased_lock_(domain.biased_lock()), waitable_(attr.wait_obj != FI_WAIT_NONE),
       by_threshold_(attr.wait_cond == FI_CQ_COND_THRESHOLD) {
     fid.fclass = FI_CLASS_CQ;
     fid.context = context;
@@ -70,11 +70,11 @@ int CompletionQueue::open() {
     int rc = wait_.open();
     rc = rc ? rc : signal_.open();
     rc = rc ? rc : wait_.add(signal_.fd());
-    return rc ? rc : wait_.add(domain_.soft().wait_fd());
+    return rc ? rc : wait_.add(domain_.engine().wait_fd());
 }
 
 ssize_t CompletionQueue::look_at_first() {
-    domain_.soft().progress();
+    domain_.engine().progress();
     while (empty()) {
         if (!move<Offered>()) {
             return -FI_EAGAIN;
@@ -151,13 +151,13 @@ template <class Entry, class Comes>
 
 template <class Entry>
 [[gnu::noinline]] ssize_t CompletionQueue::read_any(Entry* entries, std::size_t count) {
-    const soft::GateCaller in(gate());
+    const engine::BiasedLockOwner in(biased_lock());
     return read_inside<Entry, Offered>(entries, count);
 }
 
 template <class Entry>
 ssize_t CompletionQueue::read_with_sources(Entry* entries, std::size_t count, fi_addr_t* sources) {
-    const soft::GateCaller in(gate());
+    const engine::BiasedLockOwner in(biased_lock());
     if (count == 0) {
         return look_at_first();
     }
@@ -192,7 +192,7 @@ template <class Entry>
 [[gnu::always_inline]] inline ssize_t CompletionQueue::read_offered(void* buf, std::size_t count) {
     Entry* const entries = static_cast<Entry*>(buf);
     if (count == 1) [[likely]] {
-        const soft::InsideAtOnce in(*this);
+        const engine::InsideAtOnce in(*this);
         if (in) [[likely]] {
             if (empty() && !offered() && !move<Offered>()) {
                 return -FI_EAGAIN;
@@ -209,7 +209,7 @@ template <class Entry>
 // Only the members that libfabric 1.17 knows: a newer program may have room for
 // more, an older one never has.
 ssize_t CompletionQueue::read_error(fi_cq_err_entry* entry) {
-    const soft::GateCaller in(gate_);
+    const engine::BiasedLockOwner in(biased_lock_);
     if (empty() || front().status == core::DtoStatus::success) {
         return -FI_EAGAIN;
     }
@@ -236,7 +236,7 @@ ssize_t CompletionQueue::read_error(fi_cq_err_entry* entry) {
     return 1;
 }
 
-std::uint32_t CompletionQueue::source_for(const iwarp::SocketAddress& address) {
+std::uint32_t CompletionQueue::source_for(const net::SocketAddress& address) {
     std::uint32_t& number = source_numbers_[key_of(address)];
     if (number == 0) {
         sources_.push_back(address);
@@ -247,7 +247,7 @@ std::uint32_t CompletionQueue::source_for(const iwarp::SocketAddress& address) {
 
 // fi_cq(3): into the program's own room, or where it stays.
 void CompletionQueue::give_source(fi_cq_err_entry& entry, std::uint32_t source) const {
-    const iwarp::SocketAddress& address = sources_[source - 1];
+    const net::SocketAddress& address = sources_[source - 1];
     if (entry.err_data && entry.err_data_size > 0) {
         entry.err_data_size = std::min<std::size_t>(entry.err_data_size, address.size());
         std::memcpy(entry.err_data, address.get(), entry.err_data_size);
@@ -276,13 +276,13 @@ void CompletionQueue::kick() {
 CompletionQueue::Look CompletionQueue::look(std::size_t enough) {
     arm(false);
     if (size() < enough) {
-        domain_.soft().progress();
+        domain_.engine().progress();
     }
     if (size() + (offered() ? 1 : 0) >= enough ||
         (!empty() && front().status != core::DtoStatus::success)) {
         return Look::filled;
     }
-    if (!domain_.soft().rest()) {
+    if (!domain_.engine().rest()) {
         return Look::moving;
     }
     settle_down();
@@ -295,14 +295,14 @@ int CompletionQueue::try_wait() {
         DAT_WARN(cq, "fi_trywait(): the completion queue was opened with FI_WAIT_NONE");
         return -FI_EINVAL;
     }
-    const soft::GateCaller in(gate_);
-    domain_.soft().share_wait_fd();
+    const engine::BiasedLockOwner in(biased_lock_);
+    domain_.engine().share_wait_fd();
     return look(1) != Look::quiet || kicked_.load(std::memory_order_acquire) ? -FI_EAGAIN : 0;
 }
 
 // Who looks is not told of what that brings.
 int CompletionQueue::watch(int fd) {
-    const soft::GateCaller in(gate_);
+    const engine::BiasedLockOwner in(biased_lock_);
     lent_ = -1;
     if (fd < 0) {
         if (!waitable_) {
@@ -323,11 +323,11 @@ int CompletionQueue::tell(int fd) {
         return watch(fd);
     }
     {
-        const soft::GateCaller in(gate_);
+        const engine::BiasedLockOwner in(biased_lock_);
         arm(false);
         lent_ = -1;
         if (empty() && !offered()) {
-            domain_.soft().progress();
+            domain_.engine().progress();
         }
         if (!empty() || offered()) {
             return -FI_EAGAIN;
@@ -336,7 +336,7 @@ int CompletionQueue::tell(int fd) {
         arm(true);
         lent_ = fd;
     }
-    domain_.soft().hand_over();
+    domain_.engine().hand_over();
     return 0;
 }
 
@@ -354,9 +354,9 @@ ssize_t CompletionQueue::read_waiting(void* buf, std::size_t count, fi_addr_t* s
     using Clock = std::chrono::steady_clock;
     const auto deadline = Clock::now() + std::chrono::milliseconds(timeout_ms);
     const std::size_t enough = threshold(condition, count);
-    const Sleeper sleeper(domain_.soft());
+    const Sleeper sleeper(domain_.engine());
     const auto look_inside = [&] {
-        const soft::GateCaller in(gate_);
+        const engine::BiasedLockOwner in(biased_lock_);
         return look(enough);
     };
     for (int left = timeout_ms;;) {

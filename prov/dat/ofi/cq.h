@@ -30,22 +30,22 @@ class CompletionQueue final : public fid_cq, public core::CompletionQueue {
 
     Users users; // endpoints bound to it
     Domain& domain() { return domain_; }
-    soft::Gate& gate() { return gate_; }
+    engine::BiasedLock& biased_lock() { return biased_lock_; }
     bool waitable() const { return waitable_; }
     int wait_fd() const { return wait_.fd(); }
 
     // Serves from the queue, and moves the domain only where that is empty. 0 or
     // more entries, -FI_EAGAIN, -FI_EAVAIL.
     template <class Entry> [[gnu::always_inline]] ssize_t read(void* buf, std::size_t count) {
-        const soft::GateCaller in(gate_);
+        const engine::BiasedLockOwner in(biased_lock_);
         return read_inside<Entry, Pushed>(static_cast<Entry*>(buf), count);
     }
     // The same of a queue that may be offered something; in a domain of RDMA devices.
     template <class Entry> ssize_t read_offered(void* buf, std::size_t count);
     // Moves the domain. Whether anything is there now, or offered. Precondition: nothing is. Under
-    // the gate.
+    // the lock.
     template <class Comes> [[gnu::always_inline]] bool move() {
-        domain_.soft().progress();
+        domain_.engine().progress();
         if (!empty() || (Comes::kOffers && offered())) {
             return true;
         }
@@ -66,9 +66,9 @@ class CompletionQueue final : public fid_cq, public core::CompletionQueue {
     template <class Entry>
     ssize_t read_with_sources(Entry* entries, std::size_t count, fi_addr_t* sources);
     ssize_t read_error(fi_cq_err_entry* entry);
-    // What a completion with unknown_source has as its source, for this address. Under the gate.
+    // What a completion with unknown_source has as its source, for this address. Under the lock.
     // Throws std::bad_alloc.
-    std::uint32_t source_for(const iwarp::SocketAddress& address);
+    std::uint32_t source_for(const net::SocketAddress& address);
     // Lets a thread in read_waiting() return -FI_EAGAIN. From any thread.
     void kick();
     // 0: nothing is there, a thread may sleep on wait_fd(). -FI_EAGAIN: read first.
@@ -76,14 +76,14 @@ class CompletionQueue final : public fid_cq, public core::CompletionQueue {
     // fi_dat_ops_queue.
     int watch(int fd);
     int tell(int fd);
-    int arrivals() const { return domain_.soft().arrivals_fd(); }
+    int arrivals() const { return domain_.engine().arrivals_fd(); }
     void arrived() {
-        const soft::GateCaller in(gate_);
-        domain_.soft().arrived();
+        const engine::BiasedLockOwner in(biased_lock_);
+        domain_.engine().arrived();
     }
 
   private:
-    void wake() override; // under the gate
+    void wake() override; // under the lock
     // The wait descriptor is not readable on account of what has been read already.
     void settle_down() {
         if (raised_) [[unlikely]] {
@@ -102,10 +102,10 @@ class CompletionQueue final : public fid_cq, public core::CompletionQueue {
     }
     // Of a read of no entries, which moves the domain: 0, -FI_EAGAIN, -FI_EAVAIL.
     ssize_t look_at_first();
-    // What read_offered() does beside its straight path: with the gate to be entered, and under it.
+    // What read_offered() does beside its fast path: with the lock to be entered, and under it.
     template <class Entry> ssize_t read_any(Entry* entries, std::size_t count);
     template <class Entry> ssize_t read_entered(Entry* entries, std::size_t count);
-    // As read(). Under the gate, as the next.
+    // As read(). Under the lock, as the next.
     template <class Entry, class Comes> ssize_t read_inside(Entry* entries, std::size_t count);
     // Precondition: !empty(), and count > 0.
     template <class Entry> ssize_t take(Entry* entries, std::size_t count);
@@ -118,22 +118,22 @@ class CompletionQueue final : public fid_cq, public core::CompletionQueue {
         moving, // not yet, and there is more to progress
         quiet,  // not yet; the queue is armed, a thread may sleep on wait_fd()
     };
-    // Progresses. Under the gate.
+    // Progresses. Under the lock.
     Look look(std::size_t enough);
     std::size_t threshold(const void* condition, std::size_t count) const;
     void give_source(fi_cq_err_entry& entry, std::uint32_t source) const;
 
     Domain& domain_;
-    soft::Gate& gate_; // the domain's, in one step
+    engine::BiasedLock& biased_lock_; // the domain's, in one step
     const bool waitable_;
     const bool by_threshold_;
     WaitSet wait_; // the domain's descriptor and signal_
     Signal signal_;
-    bool raised_ = false; // signal_ is; guarded by the gate, as the next
+    bool raised_ = false; // signal_ is; guarded by the lock, as the next
     int lent_ = -1;       // the eventfd of who sleeps, -1: none
     std::atomic<bool> kicked_{false};
     // Addresses that are the sources of completions, whose endpoints may have gone meanwhile.
-    std::deque<iwarp::SocketAddress> sources_;
+    std::deque<net::SocketAddress> sources_;
     std::unordered_map<AddressKey, std::uint32_t, AddressHash> source_numbers_;
 };
 

@@ -135,8 +135,8 @@ int bind_window(fid_ep* ep, const fi_dat_bind* given, std::uint64_t* key) {
 
 int recv_query(fid_ep* f, std::uint32_t* allocated, std::uint32_t* span) {
     Endpoint& ep = ep_of(f);
-    const soft::GateCaller in(ep.gate());
-    const std::uint32_t count = ep.soft().core().receives().outstanding();
+    const engine::BiasedLockOwner in(ep.biased_lock());
+    const std::uint32_t count = ep.engine().core().receives().outstanding();
     for (std::uint32_t* out : {allocated, span}) { // in order, so as many may complete
         if (out) {
             *out = count;
@@ -148,8 +148,8 @@ int recv_query(fid_ep* f, std::uint32_t* allocated, std::uint32_t* span) {
 int set_watermark(fid_ep* f, std::uint32_t soft, std::uint32_t hard) {
     return no_throw([&] {
         Endpoint& ep = ep_of(f);
-        const soft::GateCaller in(ep.gate());
-        ep.soft().set_watermarks(soft, hard);
+        const engine::BiasedLockOwner in(ep.biased_lock());
+        ep.engine().set_watermarks(soft, hard);
         return 0;
     });
 }
@@ -163,30 +163,30 @@ int set_patience(fid_ep* f, std::uint64_t patience_us) {
         return -FI_EINVAL;
     }
     Endpoint& ep = ep_of(f);
-    const soft::GateCaller in(ep.gate());
-    ep.soft().set_patience(std::chrono::microseconds(patience_us));
+    const engine::BiasedLockOwner in(ep.biased_lock());
+    ep.engine().set_patience(std::chrono::microseconds(patience_us));
     return 0;
 }
 
 int await_peer(fid_ep* f, int on) {
     Endpoint& ep = ep_of(f);
-    const soft::GateCaller in(ep.gate());
-    ep.soft().await_peer(on != 0);
+    const engine::BiasedLockOwner in(ep.biased_lock());
+    ep.engine().await_peer(on != 0);
     return 0;
 }
 
 } // namespace
 
 fi_dat_ep_status Endpoint::status() {
-    const soft::GateCaller in(gate());
-    const core::Endpoint& core = soft_.core();
+    const engine::BiasedLockOwner in(biased_lock());
+    const core::Endpoint& core = engine_.core();
     return {
         .state = public_state(core.visible_state()),
         .recv_idle = core.receives().idle() ? 1 : 0,
         .request_idle = core.requests().idle() ? 1 : 0,
-        .end = public_end(soft_.last_end()),
-        .reason = static_cast<fi_dat_reason>(soft_.reason()),
-        .terminate = soft_.terminate_code(),
+        .end = public_end(engine_.last_end()),
+        .reason = static_cast<fi_dat_reason>(engine_.reason()),
+        .terminate = engine_.terminate_code(),
     };
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // The calls of a plain message or write and of its completion for a library that has the provider
-// linked in (dat-shim/straight.h): inlined there, with flags that the compiler knows, they are
+// linked in (dat-shim/fast.h): inlined there, with flags that the compiler knows, they are
 // fi_sendmsg(), fi_writemsg(), fi_recvmsg() and fi_cq_read() without the calls and without entries
-// that are written only to be read. Gate, states, errors and log lines are theirs. Objects are this
-// provider's, of a domain of FI_THREAD_SAFE: nothing looks at that. May include: ofi, libfabric.
+// that are written only to be read. BiasedLock, states, errors and log lines are theirs. Objects
+// are this provider's, of a domain of FI_THREAD_SAFE: nothing looks at that. May include: ofi,
+// libfabric.
 #ifndef DAT_OFI_DIRECT_H
 #define DAT_OFI_DIRECT_H
 
@@ -21,13 +22,13 @@
 namespace dat::ofi::direct {
 
 struct Path : OverShm {
-    using Caller = soft::SharedGateCaller;
+    using Caller = engine::SharedBiasedLockOwner;
     static constexpr bool kAnyMemory = false;
 };
 
 // FI_DAT_CHECK_BUFFERS, FI_DAT_TRACE, probes: posts have to go by the tables of the endpoint.
 inline bool watches(fid_ep* ep) {
-    return parameters().settings.check_buffers || ep_of(ep).soft().trace();
+    return parameters().settings.check_buffers || ep_of(ep).engine().trace();
 }
 
 // A message of one segment; `flags` as fi_sendmsg() has them, without FI_INJECT. 0 or -FI_E*.
@@ -38,7 +39,7 @@ template <std::uint64_t flags>
     static_assert((flags & FI_INJECT) == 0);
     const iovec iov{base, length};
     return submit_here<Path>(
-        "a send", ep, {soft::OpCode::send, FI_SEND | FI_MSG, &iov, 1, length, context, flags});
+        "a send", ep, {engine::OpCode::send, FI_SEND | FI_MSG, &iov, 1, length, context, flags});
 }
 
 // An RDMA write of one segment, to where `there()` says, the address and key of the peer's region;
@@ -53,8 +54,8 @@ template <std::uint64_t flags, class There>
     static_assert((flags & FI_INJECT) == 0);
     const iovec iov{base, length};
     return submit_here<Path>(
-        "a write", ep, {soft::OpCode::write, FI_RMA | FI_WRITE, &iov, 1, length, context, flags},
-        [&](soft::Request & request) __attribute__((always_inline)) {
+        "a write", ep, {engine::OpCode::write, FI_RMA | FI_WRITE, &iov, 1, length, context, flags},
+        [&](engine::Request & request) __attribute__((always_inline)) {
             const Place place = there();
             request.remote_address = place.address;
             request.remote_key = place.key;
@@ -83,10 +84,10 @@ enum class Taken : std::uint8_t {
     other, // the oldest is a failure, or not for the sink: it stays
 };
 
-// The oldest completion, if `sink(const Success&)` takes it; runs under the gate.
+// The oldest completion, if `sink(const Success&)` takes it; runs under the lock.
 template <class Sink> [[gnu::always_inline]] inline Taken take(fid_cq* f, Sink&& sink) {
     CompletionQueue& cq = cq_of(f);
-    const Path::Caller in(cq.gate());
+    const Path::Caller in(cq.biased_lock());
     do {
         if (!cq.empty()) {
             const core::Completion& first = cq.front();
@@ -111,10 +112,10 @@ template <class Sink> [[gnu::always_inline]] inline Taken take(fid_cq* f, Sink&&
 }
 
 // The oldest completions, failures among them, at most `most`; `sink(const core::Completion&)`
-// gets each, under the gate. How many: 0 where the queue is empty.
+// gets each, under the lock. How many: 0 where the queue is empty.
 template <class Sink> std::size_t take_all(fid_cq* f, std::size_t most, Sink&& sink) {
     CompletionQueue& cq = cq_of(f);
-    const Path::Caller in(cq.gate());
+    const Path::Caller in(cq.biased_lock());
     std::size_t taken = 0;
     do {
         for (; taken < most; ++taken) {
@@ -133,11 +134,11 @@ template <class Sink> std::size_t take_all(fid_cq* f, std::size_t most, Sink&& s
     return taken;
 }
 
-// Takes out the completions that `gone(const core::Completion&)` says yes to, under the gate.
+// Takes out the completions that `gone(const core::Completion&)` says yes to, under the lock.
 // Takes no memory.
 template <class Predicate> void remove_if(fid_cq* f, Predicate&& gone) {
     CompletionQueue& cq = cq_of(f);
-    const Path::Caller in(cq.gate());
+    const Path::Caller in(cq.biased_lock());
     cq.remove_if(std::forward<Predicate>(gone));
 }
 

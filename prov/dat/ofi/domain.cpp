@@ -7,6 +7,7 @@
 
 #include "base/attempt.h"
 #include "base/log.h"
+#include "links/shm/viewers.h"
 #include "ofi/atomic.h"
 #include "ofi/av.h"
 #include "ofi/cm.h"
@@ -22,7 +23,6 @@
 #include "ofi/srx.h"
 #include "ofi/versions.h"
 #include "ofi/window.h"
-#include "soft/shm/viewers.h"
 
 #include <algorithm>
 #include <chrono>
@@ -43,8 +43,8 @@ bool has_progress_thread(const fi_domain_attr& attr) {
     return !is_manual(attr.data_progress) || !is_manual(attr.control_progress);
 }
 
-soft::Domain::Options options_for(const fi_domain_attr& attr) {
-    soft::Domain::Options options;
+engine::Domain::Options options_for(const fi_domain_attr& attr) {
+    engine::Domain::Options options;
     options.shared = number_of(attr.threading) != FI_THREAD_DOMAIN;
     options.progress_thread = has_progress_thread(attr);
     options.settings = parameters().settings;
@@ -60,7 +60,7 @@ int close(fid_t f) {
                  domain.users.count());
         return -FI_EBUSY;
     }
-    if (domain.soft().settings().stats == soft::Stats::summary) {
+    if (domain.engine().settings().stats == engine::Stats::summary) {
         domain.summarize();
     }
     delete &domain;
@@ -87,11 +87,11 @@ int bind(fid_t f, fid_t to, std::uint64_t flags) {
 }
 
 int attend(fid_domain* domain, int there) {
-    soft::Domain& soft = domain_of(domain).soft();
+    engine::Domain& engine = domain_of(domain).engine();
     if (there) {
-        soft.sleeper_begins();
+        engine.sleeper_begins();
     } else {
-        soft.sleeper_ends();
+        engine.sleeper_ends();
     }
     return 0;
 }
@@ -108,12 +108,12 @@ int limits(fid_domain* domain, fi_dat_limits* limits) {
     return query_limits(domain, limits, offsetof(fi_dat_limits, read_segments));
 }
 
-static_assert(soft::MrTable::kFlushed == FI_DAT_FLUSHED);
+static_assert(engine::MrTable::kFlushed == FI_DAT_FLUSHED);
 
 int set_flush(fid_domain* f, fid_mr* mr, int (*flush)(void*, void*, std::size_t), void* context) {
     return no_throw([&] {
         Domain& domain = domain_of(f);
-        const soft::GateCaller in(domain.gate());
+        const engine::BiasedLockOwner in(domain.biased_lock());
         if (!region_of(mr, domain)) {
             DAT_WARN(mr, "set_flush(): the memory region is none of this domain");
             return -FI_EINVAL;
@@ -122,7 +122,7 @@ int set_flush(fid_domain* f, fid_mr* mr, int (*flush)(void*, void*, std::size_t)
             DAT_WARN(mr, "set_flush(): a device does not tell what peers do to memory");
             return -FI_EOPNOTSUPP;
         }
-        domain.soft().regions().set_flusher(table_key_of(mr), {flush, context});
+        domain.engine().regions().set_flusher(table_key_of(mr), {flush, context});
         return 0;
     });
 }
@@ -134,7 +134,7 @@ int device(fid_domain* f, ibv_context** context) {
 }
 
 int resolve(fid_domain* f, const void* address, std::uint64_t timeout_us) {
-    const iwarp::SocketAddress peer = read_address(address);
+    const net::SocketAddress peer = read_address(address);
     if (!peer.valid()) {
         DAT_WARN(domain, "resolve(): the address is none of IPv4 or IPv6");
         return -FI_EINVAL;
@@ -197,7 +197,7 @@ Domain::Domain(Fabric& fabric, const fi_domain_attr& attr, void* context)
       provider_keys_(attr.mr_mode == kMrBasic || (attr.mr_mode & FI_MR_PROV_KEY) != 0),
       names_memory_(attr.mr_mode != kMrBasic && (attr.mr_mode & FI_MR_LOCAL) != 0),
       progress_thread_(has_progress_thread(attr)), zone_(std::make_shared<const Zone>()),
-      offering_(soft_offering()), soft_(options_for(attr)) {
+      offering_(soft_offering()), engine_(options_for(attr)) {
     fid.fclass = FI_CLASS_DOMAIN;
     fid.context = context;
     fid.ops = &g_fid_ops;
@@ -229,7 +229,7 @@ int Domain::bind_queue(EventQueue& eq, std::uint64_t flags) {
     }
     const int rc = no_throw([&] { return eq.add_source(*this); });
     if (rc == 0) {
-        const soft::GateCaller in(gate());
+        const engine::BiasedLockOwner in(biased_lock());
         eq_ = &eq;
         async_ = (flags & FI_DAT_ASYNC) != 0;
         eq.users.add();
@@ -237,8 +237,8 @@ int Domain::bind_queue(EventQueue& eq, std::uint64_t flags) {
     return rc;
 }
 
-int Domain::open_device(const iwarp::SocketAddress& address) {
-    auto device = std::make_unique<verbs::Domain>(soft_, static_cast<verbs::DomainOwner&>(*this));
+int Domain::open_device(const net::SocketAddress& address) {
+    auto device = std::make_unique<verbs::Domain>(engine_, static_cast<verbs::DomainOwner&>(*this));
     if (const int rc = device->open(address, fabric_.raw_data())) {
         return rc;
     }
@@ -256,14 +256,14 @@ bool Domain::set_zone(const fi_domain_attr& attr) {
     return zone_ != nullptr;
 }
 
-void Domain::show() { shm::Viewers::open(soft_, name_.data(), PACKAGE_VERSION); }
+void Domain::show() { shm::Viewers::open(engine_, name_.data(), PACKAGE_VERSION); }
 
 void Domain::summarize() {
-    soft::page::Totals all{};
+    engine::page::Totals all{};
     std::array<char, 512> ends{};
     {
-        const soft::GateCaller in(gate());
-        all = soft_.statistics().totals();
+        const engine::BiasedLockOwner in(biased_lock());
+        all = engine_.statistics().totals();
     }
     std::size_t used = 0;
     for (std::size_t reason = 0; reason < all.ends.size(); ++reason) {
@@ -307,7 +307,7 @@ void Domain::device_gone() {
     raise_async(&fid, FI_DAT_ASYNC_DEVICE_GONE);
     const std::lock_guard lock(endpoints_mutex_);
     for (Endpoint* ep : endpoints_) {
-        switch (ep->soft().core().state()) {
+        switch (ep->engine().core().state()) {
         case core::State::unconnected:
         case core::State::reserved:
         case core::State::passive_connection_pending:
@@ -363,8 +363,8 @@ int open_domain(fid_fabric* fabric, fi_info* info, fid_domain** domain, void* co
         }
         const char* const name = info->domain_attr->name;
         if (name && verbs::is_device_name(name)) {
-            const iwarp::SocketAddress address(static_cast<const sockaddr*>(info->src_addr),
-                                               info->src_addr ? info->src_addrlen : 0);
+            const net::SocketAddress address(static_cast<const sockaddr*>(info->src_addr),
+                                             info->src_addr ? info->src_addrlen : 0);
             if (!address.valid()) {
                 DAT_WARN(domain,
                          "fi_domain(): the info for %s has no src_addr; pass one from "

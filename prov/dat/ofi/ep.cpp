@@ -5,6 +5,10 @@
 #include "ofi/ep.h"
 
 #include "base/log.h"
+#include "links/iwarp/link.h"
+#include "links/shm/link.h"
+#include "links/verbs/link.h"
+#include "links/verbs/queues.h"
 #include "ofi/alias.h"
 #include "ofi/cm.h"
 #include "ofi/errors.h"
@@ -14,10 +18,6 @@
 #include "ofi/provider.h"
 #include "ofi/rdm_ep.h"
 #include "ofi/versions.h"
-#include "soft/iwarp/link.h"
-#include "soft/shm/link.h"
-#include "verbs/link.h"
-#include "verbs/queues.h"
 
 #include <algorithm>
 #include <cstring>
@@ -96,14 +96,14 @@ int set_ep_option(fid_t f, int level, int name, const void* value, std::size_t s
 
 ssize_t cancel(fid_t f, void* context) {
     Endpoint& ep = endpoint_of(f);
-    const soft::GateCaller in(ep.gate());
-    return ep.soft().cancel_receive(context) ? 0 : -FI_ENOENT;
+    const engine::BiasedLockOwner in(ep.biased_lock());
+    return ep.engine().cancel_receive(context) ? 0 : -FI_ENOENT;
 }
 
 ssize_t size_left(fid_ep* f, bool tx) {
     Endpoint& ep = ep_of(f);
-    const soft::GateCaller in(ep.gate());
-    const core::Endpoint& core = ep.soft().core();
+    const engine::BiasedLockOwner in(ep.biased_lock());
+    const core::Endpoint& core = ep.engine().core();
     const core::DtoStream& stream = tx ? core.requests() : core.receives();
     return static_cast<ssize_t>(stream.limit()) - static_cast<ssize_t>(stream.outstanding());
 }
@@ -141,13 +141,13 @@ bool has_default_sizes(const fi_info& info, const Offering& offering) {
     return queue_limit(info.tx_attr->size) == size && queue_limit(info.rx_attr->size) == size;
 }
 
-soft::Endpoint::Limits limits_of(const fi_info& info) {
+engine::Endpoint::Limits limits_of(const fi_info& info) {
     return {queue_limit(info.tx_attr->size), queue_limit(info.rx_attr->size)};
 }
 
-iwarp::SocketAddress address_in(const void* address, std::size_t size) {
-    return address ? iwarp::SocketAddress(static_cast<const sockaddr*>(address), size)
-                   : iwarp::SocketAddress();
+net::SocketAddress address_in(const void* address, std::size_t size) {
+    return address ? net::SocketAddress(static_cast<const sockaddr*>(address), size)
+                   : net::SocketAddress();
 }
 
 } // namespace
@@ -174,8 +174,8 @@ Endpoint::Endpoint(Domain& domain, const fi_info& info, void* context, core::Sta
       message_size_(domain.offering().message_size),
       name_(address_in(info.src_addr, info.src_addrlen)),
       peer_(address_in(info.dest_addr, info.dest_addrlen)),
-      soft_(domain.soft(), *this, limits_of(info), zone_.get(), initial,
-            domain.device() && domain.names_memory()) {
+      engine_(domain.engine(), *this, limits_of(info), zone_.get(), initial,
+              domain.device() && domain.names_memory()) {
     fid.fclass = FI_CLASS_EP;
     fid.context = context;
     fid.ops = &g_fid_ops;
@@ -186,14 +186,14 @@ Endpoint::Endpoint(Domain& domain, const fi_info& info, void* context, core::Sta
     tagged = &no_tagged_ops;
     atomic = &atomic_ops_not_enabled;
     collective = &no_collective_ops;
-    soft_.set_arrival_flags({.with_data = FI_REMOTE_CQ_DATA,
-                             .solicited = FI_DAT_SOLICITED,
-                             .invalidated = FI_DAT_INVALIDATE,
-                             .by_write = FI_RMA | FI_REMOTE_WRITE,
-                             .released = FI_MULTI_RECV});
-    soft_.set_writes_take_receives(((info.mode | info.rx_attr->mode) & FI_RX_CQ_DATA) != 0);
-    min_multi_ = kDefaultMinMulti; // without the gate: an event reader may be making it
-    soft_.set_min_multi(kDefaultMinMulti);
+    engine_.set_arrival_flags({.with_data = FI_REMOTE_CQ_DATA,
+                               .solicited = FI_DAT_SOLICITED,
+                               .invalidated = FI_DAT_INVALIDATE,
+                               .by_write = FI_RMA | FI_REMOTE_WRITE,
+                               .released = FI_MULTI_RECV});
+    engine_.set_writes_take_receives(((info.mode | info.rx_attr->mode) & FI_RX_CQ_DATA) != 0);
+    min_multi_ = kDefaultMinMulti; // without the lock: an event reader may be making it
+    engine_.set_min_multi(kDefaultMinMulti);
     domain_.add(*this);
     domain_.users.add();
 }
@@ -203,16 +203,16 @@ ZoneHandle Endpoint::zone_of(Domain& domain, const fi_info& info) {
 }
 
 void Endpoint::set_min_multi(std::size_t least) {
-    const soft::GateCaller in(gate());
+    const engine::BiasedLockOwner in(biased_lock());
     min_multi_ = least;
-    soft_.set_min_multi(least);
+    engine_.set_min_multi(least);
 }
 
 Endpoint::~Endpoint() {
     domain_.remove(*this);
     if (!given_back_) {
-        const soft::GateCaller in(gate());
-        soft_.free();
+        const engine::BiasedLockOwner in(biased_lock());
+        engine_.free();
     }
     if (request_) {
         domain_.fabric().drop_request(request_, *this);
@@ -263,32 +263,32 @@ int Endpoint::enable() {
                  tx_cq_ ? "FI_RECV" : "FI_TRANSMIT");
         return -FI_ENOCQ;
     }
-    const soft::GateCaller in(gate());
+    const engine::BiasedLockOwner in(biased_lock());
     return make_ready();
 }
 
 int Endpoint::make_ready() {
-    soft_.set_shared(srx_ ? &srx_->receives() : nullptr, srx_ ? &fid.context : nullptr);
+    engine_.set_shared(srx_ ? &srx_->receives() : nullptr, srx_ ? &fid.context : nullptr);
     if (const int rc = prepare(sizes_are_default_)) {
         return rc;
     }
-    if (!soft_.set_queues(tx_cq_, rx_cq_)) {
+    if (!engine_.set_queues(tx_cq_, rx_cq_)) {
         DAT_WARN(ep_ctrl, "fi_enable(): out of memory for the completions of its operations");
         return -FI_ENOMEM;
     }
-    soft_.set_counters(counters_);
+    engine_.set_counters(counters_);
     domain_.show();
     enabled_ = true;
-    const bool checks = domain_.soft().settings().check_buffers;
+    const bool checks = domain_.engine().settings().check_buffers;
     msg = checks ? &msg_ops_checked : &msg_ops_unconnected;
     rma = checks ? &rma_ops_checked : &rma_ops_unconnected;
     atomic = checks ? &atomic_ops_checked : &atomic_ops_unconnected;
     return 0;
 }
 
-// Under the gate.
+// Under the lock.
 int Endpoint::prepare(bool fewer_do) {
-    return domain_.device() ? verbs::prepare(*domain_.device(), soft_, fewer_do) : 0;
+    return domain_.device() ? verbs::prepare(*domain_.device(), engine_, fewer_do) : 0;
 }
 
 int Endpoint::hold(fid_t handle) {
@@ -298,14 +298,14 @@ int Endpoint::hold(fid_t handle) {
         return -FI_EINVAL;
     }
     request_ = handle;
-    const soft::GateCaller in(gate());
+    const engine::BiasedLockOwner in(biased_lock());
     domain_.fabric().addresses(handle, name_, peer_);
     return 0;
 }
 
 // By these the two ends of a connection are found in two traces.
-void Endpoint::note_peer(soft::LinkKind kind) {
-    if (!soft_.trace()) {
+void Endpoint::note_peer(engine::LinkKind kind) {
+    if (!engine_.trace()) {
         return;
     }
     base::TracePeer peer{};
@@ -313,15 +313,15 @@ void Endpoint::note_peer(soft::LinkKind kind) {
     peer.remote = peer_.bytes();
     peer.local_port = name_.port();
     peer.remote_port = peer_.port();
-    peer.link = kind == soft::LinkKind::shm     ? base::TraceLink::memory
-                : kind == soft::LinkKind::verbs ? base::TraceLink::device
-                                                : base::TraceLink::tcp;
-    soft_.trace()->peer(peer);
+    peer.link = kind == engine::LinkKind::shm     ? base::TraceLink::memory
+                : kind == engine::LinkKind::verbs ? base::TraceLink::device
+                                                  : base::TraceLink::tcp;
+    engine_.trace()->peer(peer);
 }
 
 // A program may be reading the pointer in another thread: whole, old or new, and
 // the functions of the old table look whether there is a link by now.
-void Endpoint::link_ready(soft::Link& link) {
+void Endpoint::link_ready(engine::Link& link) {
     struct Tables {
         fi_ops_msg* msg;
         fi_ops_rma* rma;
@@ -329,11 +329,11 @@ void Endpoint::link_ready(soft::Link& link) {
     };
     Tables tables{};
     switch (link.kind()) {
-    case soft::LinkKind::shm:
+    case engine::LinkKind::shm:
         name_ = static_cast<shm::Link&>(link).name();
         tables = {&msg_ops_shm, &rma_ops_shm, &atomic_ops_shm};
         break;
-    case soft::LinkKind::verbs:
+    case engine::LinkKind::verbs:
         name_ = static_cast<verbs::Link&>(link).local();
         DAT_INFO(ep_ctrl, "the connection with %s uses the RDMA device %s", peer_.text().c_str(),
                  domain_.device()->device().name.c_str());
@@ -345,7 +345,7 @@ void Endpoint::link_ready(soft::Link& link) {
         tables = {&msg_ops_iwarp, &rma_ops_iwarp, &atomic_ops_iwarp};
     }
     note_peer(link.kind());
-    if (domain_.soft().settings().check_buffers || soft_.trace()) {
+    if (domain_.engine().settings().check_buffers || engine_.trace()) {
         return; // those that it has are for any link
     }
     std::atomic_ref(msg).store(tables.msg, std::memory_order_release);
@@ -353,9 +353,9 @@ void Endpoint::link_ready(soft::Link& link) {
     std::atomic_ref(atomic).store(tables.atomic, std::memory_order_release);
 }
 
-void Endpoint::tell(soft::EndpointNames& names) const {
-    soft::page::set_text(names.local, name_.valid() ? name_.text().c_str() : "");
-    soft::page::set_text(names.peer, peer_.valid() ? peer_.text().c_str() : "");
+void Endpoint::tell(engine::EndpointNames& names) const {
+    engine::page::set_text(names.local, name_.valid() ? name_.text().c_str() : "");
+    engine::page::set_text(names.peer, peer_.valid() ? peer_.text().c_str() : "");
 }
 
 const char* Endpoint::words_for(core::Reason reason) const { return text(reason); }
@@ -412,7 +412,7 @@ bool Endpoint::is_held_back(const core::ConnectionEvent& event) const {
     const bool failed =
         event.event == core::Event::broken &&
         (event.reason == core::Reason::dto_error || event.reason == core::Reason::terminate);
-    return soft_.awaits_peer() && was_connected_ && (left || failed);
+    return engine_.awaits_peer() && was_connected_ && (left || failed);
 }
 
 void Endpoint::give_held() {

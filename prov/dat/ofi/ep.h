@@ -2,15 +2,15 @@
 //
 // The active endpoint. Its operation tables: before fi_enable() one that refuses,
 // then one for an endpoint whose link is not known, and from the first connection
-// on the one for that kind of link. May include: ofi, soft, libfabric.
+// on the one for that kind of link. May include: ofi, engine, libfabric.
 #ifndef DAT_OFI_EP_H
 #define DAT_OFI_EP_H
 
+#include "engine/endpoint.h"
+#include "net/socket.h"
 #include "ofi/bindings.h"
 #include "ofi/fid.h"
 #include "ofi/srx.h"
-#include "soft/endpoint.h"
-#include "soft/iwarp/socket.h"
 
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_endpoint.h>
@@ -28,17 +28,17 @@ namespace dat::ofi {
 class Incoming;
 class PassiveEndpoint;
 
-// Whose endpoint is none of the program's: told of what would be an event. Called under the gate.
+// Whose endpoint is none of the program's: told of what would be an event. Called under the lock.
 class EndpointWatcher {
   public:
-    // As soft::EndpointOwner::raise().
+    // As engine::EndpointOwner::raise().
     virtual void raised(const core::ConnectionEvent& event) = 0;
 
   protected:
     ~EndpointWatcher() = default;
 };
 
-class Endpoint final : public fid_ep, public Bindings, private soft::EndpointOwner {
+class Endpoint final : public fid_ep, public Bindings, private engine::EndpointOwner {
   public:
     // `initial`: as core::Endpoint. `watcher`: has its events instead of an event queue. Throws
     // std::bad_alloc.
@@ -48,7 +48,7 @@ class Endpoint final : public fid_ep, public Bindings, private soft::EndpointOwn
     // read are gone, nothing comes afterwards.
     ~Endpoint();
 
-    soft::Endpoint& soft() { return soft_; }
+    engine::Endpoint& engine() { return engine_; }
 
     int bind_shared(SharedContext& srx);
     int enable();
@@ -63,12 +63,12 @@ class Endpoint final : public fid_ep, public Bindings, private soft::EndpointOwn
     // Connection management; 0 or -FI_E*, logged.
     int connect(const void* address, const void* param, std::size_t size);
     int accept(const void* param, std::size_t size);
-    // Those of an endpoint with a watcher, under the gate: gives it these queues; makes it ready;
+    // Those of an endpoint with a watcher, under the lock: gives it these queues; makes it ready;
     // connects; accepts. 0 or -errno.
-    void set_up(CompletionQueue* tx, CompletionQueue* rx, const soft::Endpoint::Counters& counters,
-                std::uint64_t tx_reports);
+    void set_up(CompletionQueue* tx, CompletionQueue* rx,
+                const engine::Endpoint::Counters& counters, std::uint64_t tx_reports);
     int make_ready();
-    int connect_watched(const iwarp::SocketAddress& destination, std::span<const std::byte> data,
+    int connect_watched(const net::SocketAddress& destination, std::span<const std::byte> data,
                         std::chrono::microseconds timeout);
     int accept_watched(Incoming& request, std::span<const std::byte> data);
     int disconnect(const char* call, bool graceful);
@@ -84,26 +84,26 @@ class Endpoint final : public fid_ep, public Bindings, private soft::EndpointOwn
     int bind_window(const fi_dat_bind& bind, std::uint64_t& key);
 
     // What a service point and its request do to it (EP-12, EP-13, EP-47, EP-48). Any
-    // thread, not under a gate.
+    // thread, not under a lock.
     int reserve();
     void unreserve();
     void request_arrived(const fi_info& request);
     // It went elsewhere, or is settled. Closes the endpoint if it was made for it (EP-16).
     void request_gone(core::Stimulus how);
 
-    int set_name(const iwarp::SocketAddress& name);
+    int set_name(const net::SocketAddress& name);
     // Where it is connected, or would connect, from and to.
-    iwarp::SocketAddress name();
-    iwarp::SocketAddress peer();
+    net::SocketAddress name();
+    net::SocketAddress peer();
     void set_connect_timeout(std::uint64_t timeout_us) { connect_timeout_us_ = timeout_us; }
     fi_dat_ep_status status();
     core::State state();
 
   private:
-    void tell(soft::EndpointNames& names) const override;
+    void tell(engine::EndpointNames& names) const override;
     const char* words_for(core::Reason reason) const override;
-    void link_ready(soft::Link& link) override;
-    void note_peer(soft::LinkKind kind);
+    void link_ready(engine::Link& link) override;
+    void note_peer(engine::LinkKind kind);
     void raise(const core::ConnectionEvent& event) override;
     // Before an attempt begins: room for the events that it may raise. Throws std::bad_alloc.
     void expect_events();
@@ -115,18 +115,18 @@ class Endpoint final : public fid_ep, public Bindings, private soft::EndpointOwn
     int hold(fid_t handle);
     // So that less has to be done while a connection is made.
     int prepare(bool fewer_do = false); // as verbs::prepare()
-    const char* source_unfit(const iwarp::SocketAddress& destination) const;
-    int connect_from_one_port(const iwarp::SocketAddress& destination,
+    const char* source_unfit(const net::SocketAddress& destination) const;
+    int connect_from_one_port(const net::SocketAddress& destination,
                               std::span<const std::byte> data);
-    int start_connect(const iwarp::SocketAddress& destination, std::span<const std::byte> data);
+    int start_connect(const net::SocketAddress& destination, std::span<const std::byte> data);
     int change(const fi_dat_ep_attr& attr, ZoneHandle zone);
     void replace_queue(CompletionQueue*& slot, CompletionQueue* cq);
     std::optional<std::chrono::microseconds> connect_timeout() const;
 
     EndpointWatcher* const watcher_;
-    ZoneHandle zone_; // guarded by the gate
+    ZoneHandle zone_; // guarded by the lock
     // For the events of an attempt: of the first, which may have private data, and of its end;
-    // and for the one that says that it is broken. Guarded by the gate.
+    // and for the one that says that it is broken. Guarded by the lock.
     EventQueue::Events room_;
     EventQueue::Events async_room_;
     EventQueue::Events held_; // the end, while await_peer() holds it back
@@ -137,16 +137,16 @@ class Endpoint final : public fid_ep, public Bindings, private soft::EndpointOwn
     const std::size_t inject_size_;
     bool sizes_are_default_;         // the program has asked for no number of operations
     const std::size_t message_size_; // bytes, at most
-    iwarp::SocketAddress name_;      // these four: guarded by the gate
-    iwarp::SocketAddress peer_;
+    net::SocketAddress name_;        // these four: guarded by the lock
+    net::SocketAddress peer_;
     bool keeps_port_ = false;             // connects from the port of name_ as well
-    iwarp::Socket source_;                // bound to it; none: it has been used
+    net::Socket source_;                  // bound to it; none: it has been used
     std::atomic<fid_t> request_{nullptr}; // what fi_accept() answers
     bool given_back_ = false;             // closed by request_gone()
-    bool was_connected_ = false;          // in this attempt; guarded by the gate
+    bool was_connected_ = false;          // in this attempt; guarded by the lock
     std::atomic<std::uint64_t> connect_timeout_us_{FI_DAT_TIMEOUT_INFINITE};
     Users aliases_;
-    soft::Endpoint soft_;
+    engine::Endpoint engine_;
 };
 
 inline Endpoint& ep_of(fid_ep* f) { return static_cast<Endpoint&>(*f); }

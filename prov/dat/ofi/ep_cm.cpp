@@ -3,6 +3,7 @@
 // The connection calls of an endpoint, fi_cm(3), and their DAT meaning. See ep.h.
 // May include: ofi, libfabric.
 #include "base/log.h"
+#include "links/iwarp/connect.h"
 #include "ofi/cm.h"
 #include "ofi/ep.h"
 #include "ofi/errors.h"
@@ -11,7 +12,6 @@
 #include "ofi/no_op.h"
 #include "ofi/pep.h"
 #include "ofi/provider.h"
-#include "soft/iwarp/connect.h"
 
 #include <rdma/fi_cm.h>
 
@@ -34,17 +34,17 @@ int refuse_without_eq(const char* call) {
 } // namespace
 
 core::State Endpoint::state() {
-    const soft::GateCaller in(gate());
-    return soft_.core().visible_state();
+    const engine::BiasedLockOwner in(biased_lock());
+    return engine_.core().visible_state();
 }
 
-iwarp::SocketAddress Endpoint::name() {
-    const soft::GateCaller in(gate());
+net::SocketAddress Endpoint::name() {
+    const engine::BiasedLockOwner in(biased_lock());
     return name_;
 }
 
-iwarp::SocketAddress Endpoint::peer() {
-    const soft::GateCaller in(gate());
+net::SocketAddress Endpoint::peer() {
+    const engine::BiasedLockOwner in(biased_lock());
     return peer_;
 }
 
@@ -58,7 +58,7 @@ std::optional<std::chrono::microseconds> Endpoint::connect_timeout() const {
 }
 
 // nullptr: `name_` is where to connect from.
-const char* Endpoint::source_unfit(const iwarp::SocketAddress& destination) const {
+const char* Endpoint::source_unfit(const net::SocketAddress& destination) const {
     if (!name_.valid() || name_.wildcard()) {
         return "it is not specific";
     }
@@ -69,39 +69,39 @@ const char* Endpoint::source_unfit(const iwarp::SocketAddress& destination) cons
 }
 
 // One who tries again does so from the same port, which is known from here on (U-71).
-int Endpoint::connect_from_one_port(const iwarp::SocketAddress& destination,
+int Endpoint::connect_from_one_port(const net::SocketAddress& destination,
                                     std::span<const std::byte> data) {
-    if (soft_.core().state() != core::State::unconnected) {
+    if (engine_.core().state() != core::State::unconnected) {
         return -EISCONN;
     }
-    iwarp::SocketAddress any = name_;
+    net::SocketAddress any = name_;
     any.set_port(0);
     int error = 0;
-    iwarp::Socket source = iwarp::bind_source(any, error);
+    net::Socket source = iwarp::bind_source(any, error);
     if (!source) {
         return error;
     }
-    const iwarp::SocketAddress local = source.local();
-    const int rc = iwarp::connect(soft_, destination, source, data, connect_timeout());
+    const net::SocketAddress local = source.local();
+    const int rc = iwarp::connect(engine_, destination, source, data, connect_timeout());
     if (rc == 0) {
         name_ = local;
     }
     return rc;
 }
 
-// Under the gate. 0 or -errno.
-int Endpoint::start_connect(const iwarp::SocketAddress& destination,
+// Under the lock. 0 or -errno.
+int Endpoint::start_connect(const net::SocketAddress& destination,
                             std::span<const std::byte> data) {
     if (verbs::Domain* device = domain_.device()) {
         if (const char* unfit = source_unfit(destination)) {
             DAT_INFO(ep_ctrl, "connecting from %s: %s", name_.text().c_str(), unfit);
             return -EINVAL;
         }
-        iwarp::SocketAddress source = name_;
+        net::SocketAddress source = name_;
         if (!keeps_port_) {
             source.set_port(0);
         }
-        return verbs::connect(*device, soft_, destination, source, data, connect_timeout());
+        return verbs::connect(*device, engine_, destination, source, data, connect_timeout());
     }
     if (!keeps_port_) {
         const char* unfit = source_unfit(destination);
@@ -109,8 +109,8 @@ int Endpoint::start_connect(const iwarp::SocketAddress& destination,
             DAT_INFO(ep_ctrl, "connecting to %s, not from %s: %s", destination.text().c_str(),
                      name_.text().c_str(), unfit);
         }
-        return unfit || soft_.patience() == std::chrono::microseconds::zero()
-                   ? iwarp::connect(soft_, destination, unfit ? nullptr : &name_, data,
+        return unfit || engine_.patience() == std::chrono::microseconds::zero()
+                   ? iwarp::connect(engine_, destination, unfit ? nullptr : &name_, data,
                                     connect_timeout())
                    : connect_from_one_port(destination, data);
     }
@@ -118,7 +118,7 @@ int Endpoint::start_connect(const iwarp::SocketAddress& destination,
         return -EINVAL; // of another family
     }
     if (!source_) {
-        if (soft_.core().state() != core::State::unconnected) {
+        if (engine_.core().state() != core::State::unconnected) {
             return -EISCONN;
         }
         int error = 0;
@@ -127,16 +127,16 @@ int Endpoint::start_connect(const iwarp::SocketAddress& destination,
             return error;
         }
     }
-    return iwarp::connect(soft_, destination, source_, data, connect_timeout());
+    return iwarp::connect(engine_, destination, source_, data, connect_timeout());
 }
 
 int Endpoint::dup_connect(Endpoint& other, const void* param, std::size_t size) {
-    iwarp::SocketAddress destination;
+    net::SocketAddress destination;
     {
-        const soft::GateCaller in(other.gate());
-        if (other.soft_.core().state() != core::State::connected) {
+        const engine::BiasedLockOwner in(other.biased_lock());
+        if (other.engine_.core().state() != core::State::connected) {
             log_refused("dup_connect() to where another endpoint is connected",
-                        other.soft_.core().visible_state());
+                        other.engine_.core().visible_state());
             return -FI_EOPBADSTATE;
         }
         destination = other.peer_;
@@ -150,7 +150,7 @@ int Endpoint::connect(const void* address, const void* param, std::size_t size) 
                                          domain_.offering().connection_data, data)) {
         return rc;
     }
-    const iwarp::SocketAddress destination = address ? read_address(address) : peer();
+    const net::SocketAddress destination = address ? read_address(address) : peer();
     if (!destination.valid() || destination.wildcard() || destination.multicast_or_broadcast() ||
         destination.port() == 0) {
         DAT_WARN(ep_ctrl, "fi_connect(): %s is not the address and port of a host",
@@ -168,11 +168,11 @@ int Endpoint::connect(const void* address, const void* param, std::size_t size) 
     if (const int rc = enable()) {
         return rc;
     }
-    const soft::GateCaller in(gate());
+    const engine::BiasedLockOwner in(biased_lock());
     expect_events();
     const int rc = start_connect(destination, data);
     if (rc == -EISCONN) {
-        log_refused("fi_connect()", soft_.core().visible_state());
+        log_refused("fi_connect()", engine_.core().visible_state());
     } else if (rc) {
         DAT_WARN(ep_ctrl, "fi_connect(): cannot connect from %s to %s: %s", name_.text().c_str(),
                  destination.text().c_str(), std::strerror(-rc));
@@ -195,7 +195,7 @@ int Endpoint::accept(const void* param, std::size_t size) {
         return rc;
     }
     {
-        const soft::GateCaller in(gate());
+        const engine::BiasedLockOwner in(biased_lock());
         expect_events();
     }
     Fabric& fabric = domain_.fabric();
@@ -208,10 +208,10 @@ int Endpoint::accept(const void* param, std::size_t size) {
     const std::size_t limit = request->request->max_private_data();
     int rc = read_private_data("fi_accept()", param, size, limit, data);
     if (rc == 0) {
-        const soft::GateCaller in(gate());
-        rc = request->request->accept(soft_, domain_.device(), data);
+        const engine::BiasedLockOwner in(biased_lock());
+        rc = request->request->accept(engine_, domain_.device(), data);
         if (rc == -EISCONN) {
-            log_refused("fi_accept()", soft_.core().visible_state());
+            log_refused("fi_accept()", engine_.core().visible_state());
         } else if (rc) {
             DAT_WARN(ep_ctrl, "fi_accept(): %s", std::strerror(-rc));
         }
@@ -225,7 +225,7 @@ int Endpoint::accept(const void* param, std::size_t size) {
 }
 
 void Endpoint::set_up(CompletionQueue* tx, CompletionQueue* rx,
-                      const soft::Endpoint::Counters& counters, std::uint64_t tx_reports) {
+                      const engine::Endpoint::Counters& counters, std::uint64_t tx_reports) {
     tx_cq_ = tx;
     rx_cq_ = rx;
     for (CompletionQueue* cq : {tx, rx}) {
@@ -238,7 +238,7 @@ void Endpoint::set_up(CompletionQueue* tx, CompletionQueue* rx,
     tx_reports_ = tx_reports;
 }
 
-int Endpoint::connect_watched(const iwarp::SocketAddress& destination,
+int Endpoint::connect_watched(const net::SocketAddress& destination,
                               std::span<const std::byte> data, std::chrono::microseconds timeout) {
     connect_timeout_us_ = static_cast<std::uint64_t>(timeout.count());
     const int rc = start_connect(destination, data);
@@ -250,25 +250,25 @@ int Endpoint::connect_watched(const iwarp::SocketAddress& destination,
 
 int Endpoint::accept_watched(Incoming& request, std::span<const std::byte> data) {
     peer_ = request.peer();
-    return request.accept(soft_, domain_.device(), data);
+    return request.accept(engine_, domain_.device(), data);
 }
 
 int Endpoint::disconnect(const char* call, bool graceful) {
-    const soft::GateCaller in(gate());
-    if (!soft_.disconnect(graceful)) {
-        log_refused(call, soft_.core().visible_state());
+    const engine::BiasedLockOwner in(biased_lock());
+    if (!engine_.disconnect(graceful)) {
+        log_refused(call, engine_.core().visible_state());
         return -FI_EOPBADSTATE;
     }
-    if (soft_.last_end() == core::Event::broken) {
+    if (engine_.last_end() == core::Event::broken) {
         give_held();
     }
     return 0;
 }
 
 int Endpoint::reset() {
-    const soft::GateCaller in(gate());
-    if (!soft_.reset()) {
-        log_refused("reset()", soft_.core().visible_state());
+    const engine::BiasedLockOwner in(biased_lock());
+    if (!engine_.reset()) {
+        log_refused("reset()", engine_.core().visible_state());
         return -FI_EOPBADSTATE;
     }
     if (enabled_) {
@@ -305,12 +305,12 @@ int Endpoint::take_request(fid_t request) {
     return 0;
 }
 
-int Endpoint::set_name(const iwarp::SocketAddress& name) {
+int Endpoint::set_name(const net::SocketAddress& name) {
     if (const core::State now = state(); now != core::State::unconnected || request_) {
         log_refused("fi_setname()", now);
         return -FI_EOPBADSTATE;
     }
-    iwarp::Socket socket;
+    net::Socket socket;
     if (name.port() != 0 && !domain_.device()) {
         int error = 0;
         socket = iwarp::bind_source(name, error);
@@ -320,7 +320,7 @@ int Endpoint::set_name(const iwarp::SocketAddress& name) {
             return error;
         }
     }
-    const soft::GateCaller in(gate());
+    const engine::BiasedLockOwner in(biased_lock());
     name_ = name;
     keeps_port_ = name.port() != 0;
     source_ = std::move(socket);
@@ -328,12 +328,12 @@ int Endpoint::set_name(const iwarp::SocketAddress& name) {
 }
 
 int Endpoint::take_over(PassiveEndpoint& pep) {
-    iwarp::Socket socket;
-    iwarp::SocketAddress name;
+    net::Socket socket;
+    net::SocketAddress name;
     if (const int rc = pep.give_socket(socket, name)) {
         return rc;
     }
-    const soft::GateCaller in(gate());
+    const engine::BiasedLockOwner in(biased_lock());
     name_ = name;
     keeps_port_ = true;
     source_ = std::move(socket);
@@ -358,39 +358,38 @@ int Endpoint::may_close() {
 }
 
 int Endpoint::reserve() {
-    const soft::GateOutsider in(gate());
-    if (request_ || soft_.serve(core::Stimulus::reserve).refused()) {
+    const engine::BiasedLockVisitor in(biased_lock());
+    if (request_ || engine_.serve(core::Stimulus::reserve).refused()) {
         log_refused(request_ ? "reserve() of an endpoint that holds a request" : "reserve()",
-                    soft_.core().visible_state());
+                    engine_.core().visible_state());
         return -FI_EOPBADSTATE;
     }
     return 0;
 }
 
 void Endpoint::unreserve() {
-    const soft::GateOutsider in(gate());
-    soft_.serve(core::Stimulus::unreserve);
+    const engine::BiasedLockVisitor in(biased_lock());
+    engine_.serve(core::Stimulus::unreserve);
 }
 
 void Endpoint::request_arrived(const fi_info& request) {
-    const soft::GateOutsider in(gate());
-    soft_.serve(core::Stimulus::request_arrived);
+    const engine::BiasedLockVisitor in(biased_lock());
+    engine_.serve(core::Stimulus::request_arrived);
     request_ = request.handle;
-    name_ =
-        iwarp::SocketAddress(static_cast<const sockaddr*>(request.src_addr), request.src_addrlen);
+    name_ = net::SocketAddress(static_cast<const sockaddr*>(request.src_addr), request.src_addrlen);
     peer_ =
-        iwarp::SocketAddress(static_cast<const sockaddr*>(request.dest_addr), request.dest_addrlen);
+        net::SocketAddress(static_cast<const sockaddr*>(request.dest_addr), request.dest_addrlen);
 }
 
 void Endpoint::request_gone(core::Stimulus how) {
     bool provided = false; // an endpoint that is UNCONNECTED now may be closed at once
     {
-        const soft::GateOutsider in(gate());
-        soft_.serve(how);
+        const engine::BiasedLockVisitor in(biased_lock());
+        engine_.serve(how);
         request_ = nullptr;
-        provided = soft_.core().state() == core::State::provider;
+        provided = engine_.core().state() == core::State::provider;
         if (provided) {
-            soft_.free();
+            engine_.free();
             given_back_ = true;
         }
     }
@@ -420,7 +419,7 @@ int shutdown(fid_ep* ep, std::uint64_t flags) {
 }
 
 int set_name(fid_t f, void* address, std::size_t size) {
-    const iwarp::SocketAddress name(static_cast<const sockaddr*>(address), size);
+    const net::SocketAddress name(static_cast<const sockaddr*>(address), size);
     if (!name.valid()) {
         DAT_WARN(ep_ctrl, "fi_setname(): not an IPv4 or IPv6 socket address of %zu bytes", size);
         return -FI_EINVAL;
@@ -429,7 +428,7 @@ int set_name(fid_t f, void* address, std::size_t size) {
 }
 
 int get_name(fid_t f, void* address, std::size_t* size) {
-    const iwarp::SocketAddress name = object_of<Endpoint, fid_ep>(f).name();
+    const net::SocketAddress name = object_of<Endpoint, fid_ep>(f).name();
     return name.valid() ? give_address(name, address, size) : -FI_EADDRNOTAVAIL;
 }
 

@@ -81,7 +81,7 @@ bool values_fit(const fi_dat_ep_attr& attr, Domain& domain) {
 
 } // namespace
 
-// Under the gate.
+// Under the lock.
 void Endpoint::replace_queue(CompletionQueue*& slot, CompletionQueue* cq) {
     if (slot) {
         slot->users.remove();
@@ -134,48 +134,48 @@ int Endpoint::modify(const fi_dat_ep_attr& given) {
     return 0;
 }
 
-// What the gate guards.
+// What the lock guards.
 int Endpoint::change(const fi_dat_ep_attr& attr, ZoneHandle zone) {
     const std::uint64_t mask = attr.mask;
-    const soft::GateCaller in(gate());
-    const core::State state = soft_.core().visible_state();
+    const engine::BiasedLockOwner in(biased_lock());
+    const core::State state = engine_.core().visible_state();
     if (!allowed(state, mask)) {
         DAT_WARN(ep_ctrl, "modify() with mask = 0x%llx is not allowed in state %s",
                  static_cast<unsigned long long>(mask), core::name(state).data());
         return -FI_EOPBADSTATE;
     }
-    const soft::Endpoint::Limits before = soft_.limits();
-    soft::Endpoint::Limits limits = before;
+    const engine::Endpoint::Limits before = engine_.limits();
+    engine::Endpoint::Limits limits = before;
     if ((mask & FI_DAT_EP_TX_SIZE) != 0) {
         limits.requests = static_cast<std::uint32_t>(attr.tx_size);
     }
     if ((mask & FI_DAT_EP_RX_SIZE) != 0) {
         limits.receives = static_cast<std::uint32_t>(attr.rx_size);
     }
-    if ((mask & (FI_DAT_EP_TX_SIZE | FI_DAT_EP_RX_SIZE)) != 0 && !soft_.resize(limits)) {
+    if ((mask & (FI_DAT_EP_TX_SIZE | FI_DAT_EP_RX_SIZE)) != 0 && !engine_.resize(limits)) {
         DAT_WARN(ep_ctrl, "modify(): rx_size = %zu, and %u receives are posted", attr.rx_size,
-                 soft_.core().receives().outstanding());
+                 engine_.core().receives().outstanding());
         return -FI_EINVAL;
     }
     const auto queue = [&](std::uint64_t bit, fid_cq* cq, CompletionQueue* now) {
         return (mask & bit) == 0 ? now : cq ? &cq_of(cq) : nullptr;
     };
-    if (enabled_ && !soft_.set_queues(queue(FI_DAT_EP_TX_CQ, attr.tx_cq, tx_cq_),
-                                      queue(FI_DAT_EP_RX_CQ, attr.rx_cq, rx_cq_))) {
-        (void)soft_.resize(before);
+    if (enabled_ && !engine_.set_queues(queue(FI_DAT_EP_TX_CQ, attr.tx_cq, tx_cq_),
+                                        queue(FI_DAT_EP_RX_CQ, attr.rx_cq, rx_cq_))) {
+        (void)engine_.resize(before);
         return -FI_ENOMEM;
     }
     if ((mask & (FI_DAT_EP_TX_SIZE | FI_DAT_EP_RX_SIZE)) != 0) {
         sizes_are_default_ = false;
     }
-    soft::Endpoint::Reads reads = soft_.reads();
+    engine::Endpoint::Reads reads = engine_.reads();
     if ((mask & FI_DAT_EP_READ_IN) != 0) {
         reads.in = static_cast<std::uint16_t>(attr.read_in);
     }
     if ((mask & FI_DAT_EP_READ_OUT) != 0) {
         reads.out = static_cast<std::uint16_t>(attr.read_out);
     }
-    soft_.set_reads(reads);
+    engine_.set_reads(reads);
     if ((mask & FI_DAT_EP_TX_CQ) != 0) {
         replace_queue(tx_cq_, attr.tx_cq ? &cq_of(attr.tx_cq) : nullptr);
         tx_unwanted_ = !attr.tx_cq;
@@ -187,7 +187,7 @@ int Endpoint::change(const fi_dat_ep_attr& attr, ZoneHandle zone) {
         rx_reports_ = (attr.rx_cq_flags & FI_SELECTIVE_COMPLETION) == 0 ? FI_COMPLETION : 0;
     }
     if (zone) {
-        soft_.set_zone(zone.get());
+        engine_.set_zone(zone.get());
         zone_ = std::move(zone);
     }
     return 0;

@@ -5,13 +5,13 @@
 
 #include "base/attempt.h"
 #include "base/log.h"
+#include "engine/kernel.h"
+#include "engine/own_thread.h"
 #include "ofi/errors.h"
 #include "ofi/fabric.h"
 #include "ofi/no_op.h"
 #include "ofi/queue_ops.h"
 #include "ofi/versions.h"
-#include "soft/kernel.h"
-#include "soft/own_thread.h"
 
 #include <rdma/fi_ext_dat.h>
 
@@ -33,7 +33,7 @@ class EventQueue::Usher {
     ~Usher() {
         if (thread_.joinable()) {
             ending_.store(true, std::memory_order_release);
-            bell_.raise();
+            wake_socket_.raise();
             const kernel::NoCancel while_joining;
             thread_.join();
         }
@@ -42,11 +42,11 @@ class EventQueue::Usher {
     Usher& operator=(const Usher&) = delete;
 
     int start() { // 0 or -errno
-        const int rc = bell_.open();
-        return rc ? rc : soft::start_thread(thread_, [this] { run(); });
+        const int rc = wake_socket_.open();
+        return rc ? rc : engine::start_thread(thread_, [this] { run(); });
     }
     // What it sleeps on has changed.
-    void call() const { bell_.raise(); }
+    void call() const { wake_socket_.raise(); }
 
   private:
     void run() {
@@ -55,27 +55,27 @@ class EventQueue::Usher {
         while (!ending_.load(std::memory_order_acquire)) {
             if (!base::attempt([&] { look_after(fds); })) {
                 constexpr int kLater = 100; // ms
-                pollfd bell{bell_.fd(), POLLIN, 0};
-                poll(&bell, 1, kLater);
+                pollfd wake_socket{wake_socket_.fd(), POLLIN, 0};
+                poll(&wake_socket, 1, kLater);
             }
         }
     }
 
     void look_after(std::vector<pollfd>& fds) {
-        fds.assign({{bell_.fd(), POLLIN, 0}});
-        queue_.add_doors(fds);
+        fds.assign({{wake_socket_.fd(), POLLIN, 0}});
+        queue_.add_local_listeners(fds);
         // Bounded: what ends it may be closed by the program.
         constexpr int kLong = 5000; // ms
         if (poll(fds.data(), static_cast<nfds_t>(fds.size()), kLong) > 0) {
             if (fds.front().revents != 0) {
-                bell_.clear();
+                wake_socket_.clear();
             }
             queue_.progress();
         }
     }
 
     EventQueue& queue_;
-    Signal bell_;
+    Signal wake_socket_;
     std::atomic<bool> ending_{false};
     std::thread thread_;
 };
@@ -377,7 +377,7 @@ int EventQueue::need_usher() {
     return rc;
 }
 
-void EventQueue::add_doors(std::vector<pollfd>& fds) {
+void EventQueue::add_local_listeners(std::vector<pollfd>& fds) {
     const std::lock_guard lock(sources_mutex_);
     for (const Source& known : sources_) {
         if (known.source->announces()) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// The event queue. Its lock order: sources_mutex_, then a domain's gate or a
-// listener's lock, then queue_mutex_. May include: ofi, soft, libfabric.
+// The event queue. Its lock order: sources_mutex_, then a domain's lock or a
+// listener's lock, then queue_mutex_. May include: ofi, engine, libfabric.
 #ifndef DAT_OFI_EQ_H
 #define DAT_OFI_EQ_H
 
@@ -77,15 +77,15 @@ class EventQueue final : public fid_eq {
 
     // Events that are on their way to a queue: to put them into it takes no memory.
     using Events = std::list<Event>;
-    // Any thread, also under a gate. Takes them; takes no memory.
+    // Any thread, also under a lock. Takes them; takes no memory.
     void push(Events&& events);
     // For a source that announces, from its progress().
     void push_request(Events&& event) { requests_.splice(requests_.end(), event); }
-    // Throws away the events of an object that is being closed. Not under a gate.
+    // Throws away the events of an object that is being closed. Not under a lock.
     void purge(fid_t fid);
 
     // A source may be added several times, and is removed as often. Not under a
-    // gate. 0 or -errno.
+    // lock. 0 or -errno.
     int add_source(EventSource& source);
     void remove_source(EventSource& source);
 
@@ -112,7 +112,7 @@ class EventQueue final : public fid_eq {
     void progress();
     void progress_those_that(bool announce);
     // Those that announce, on which its usher sleeps.
-    void add_doors(std::vector<pollfd>& fds);
+    void add_local_listeners(std::vector<pollfd>& fds);
     // There is one where something announces and the queue is told of. 0 or -errno; under
     // sources_mutex_.
     int need_usher();

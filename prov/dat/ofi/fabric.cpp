@@ -235,7 +235,7 @@ void Fabric::forget_origin(const PassiveEndpoint& origin) {
     });
 }
 
-bool Fabric::addresses(fid_t handle, iwarp::SocketAddress& local, iwarp::SocketAddress& peer) {
+bool Fabric::addresses(fid_t handle, net::SocketAddress& local, net::SocketAddress& peer) {
     const std::lock_guard lock(mutex_);
     const auto found = requests_.find(handle);
     if (found == requests_.end()) {

@@ -81,7 +81,7 @@ class Fabric final : public fid_fabric {
     PassiveEndpoint* find_passive(fid_t pep);
 
     // Addresses of a request; false: settled before.
-    bool addresses(fid_t handle, iwarp::SocketAddress& local, iwarp::SocketAddress& peer);
+    bool addresses(fid_t handle, net::SocketAddress& local, net::SocketAddress& peer);
 
   private:
     std::atomic<bool> raw_data_{false};
@@ -94,10 +94,10 @@ inline Fabric& fabric_of(fid_fabric* f) { return *static_cast<Fabric*>(f); }
 
 // Settles a request that was taken out, other than by an accept: with `reject` the peer
 // gets PEER_REJECTED and that data, else it sees that nobody listens. The endpoint that
-// it was bound to is free again, or gone (CR-7). Not under a gate.
+// it was bound to is free again, or gone (CR-7). Not under a lock.
 void settle(std::unique_ptr<Request> request, bool reject, std::span<const std::byte> data = {});
 // The endpoint that a request was bound to, which goes elsewhere or is settled: EP-16 or
-// EP-17. Not under a gate.
+// EP-17. Not under a lock.
 void unbind(const Request& request);
 
 // Logs that a request was settled before, and returns -FI_EINVAL.

@@ -2,11 +2,11 @@
 //
 // The attributes of info.h: the offer, and its comparison with hints.
 // May include: ofi, libfabric.
+#include "engine/endpoint.h"
 #include "ofi/info.h"
 #include "ofi/provider.h"
 #include "ofi/versions.h"
 #include "rdm/messages.h"
-#include "soft/endpoint.h"
 
 #include <rdma/fi_ext_dat.h>
 
@@ -354,17 +354,17 @@ constexpr Offering kSoft = {
     .invalidates = true,
     .data_takes_receive = false,
     .data_size = kDataSize,
-    .inject_size = soft::kInjectSize,
+    .inject_size = engine::kInjectSize,
     .queue_size = kMaxQueueSize,
     .usual_size = kDefaultQueueSize,
-    .iov_limit = soft::kMaxIov,
-    .remote_segments = soft::kMaxIov,
+    .iov_limit = engine::kMaxIov,
+    .remote_segments = engine::kMaxIov,
     .message_size = kMaxMessageSize,
     .connection_data = kMaxConnectionData,
     .limits = {.reads_in = FI_DAT_MAX_READS,
                .reads_out = FI_DAT_MAX_READS,
                .zones_share = 1,
-               .read_segments = soft::kMaxIov},
+               .read_segments = engine::kMaxIov},
 };
 
 } // namespace
@@ -408,7 +408,7 @@ Offering offering_of(const verbs::Device& device) {
     o.data_takes_receive = true;
     o.data_size = device.immediate ? kDeviceDataSize : 0;
     o.queue_size = std::min<std::size_t>(device.queue_size(), kMaxQueueSize);
-    o.iov_limit = std::min<std::size_t>(segments, soft::kMaxIov);
+    o.iov_limit = std::min<std::size_t>(segments, engine::kMaxIov);
     o.remote_segments = 1;
     o.message_size = std::min<std::size_t>(device.message, kMaxMessageSize);
     o.connection_data = device.request_data();

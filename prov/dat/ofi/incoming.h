@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Connection requests and listeners of either kind of domain, behind one face. None of
-// this is on the path of data. May include: base, soft/iwarp, verbs.
+// this is on the path of data. May include: base, links/iwarp, verbs.
 #ifndef DAT_OFI_INCOMING_H
 #define DAT_OFI_INCOMING_H
 
 #include "base/attempt.h"
 #include "base/log.h"
-#include "soft/iwarp/connect.h"
-#include "verbs/connect.h"
+#include "links/iwarp/connect.h"
+#include "links/verbs/connect.h"
 
 #include <cstddef>
 #include <memory>
@@ -23,8 +23,8 @@ class Incoming {
     explicit Incoming(std::unique_ptr<iwarp::ConnRequest> soft) : soft_(std::move(soft)) {}
     explicit Incoming(std::unique_ptr<verbs::ConnRequest> hard) : hard_(std::move(hard)) {}
 
-    const iwarp::SocketAddress& peer() const { return soft_ ? soft_->peer() : hard_->peer(); }
-    const iwarp::SocketAddress& local() const { return soft_ ? soft_->local() : hard_->local(); }
+    const net::SocketAddress& peer() const { return soft_ ? soft_->peer() : hard_->peer(); }
+    const net::SocketAddress& local() const { return soft_ ? soft_->local() : hard_->local(); }
     std::span<const std::byte> private_data() const {
         return soft_ ? soft_->private_data() : hard_->private_data();
     }
@@ -40,7 +40,7 @@ class Incoming {
     }
     // `device`: of the endpoint's domain, nullptr in a software one. Also -ENODEV: the
     // request is one for the other kind of domain.
-    int accept(soft::Endpoint& endpoint, verbs::Domain* device, std::span<const std::byte> data) {
+    int accept(engine::Endpoint& endpoint, verbs::Domain* device, std::span<const std::byte> data) {
         if (soft_ ? device != nullptr : device == nullptr) {
             return -ENODEV;
         }
@@ -57,12 +57,12 @@ class Incoming {
 class AnyListener {
   public:
     virtual ~AnyListener() = default;
-    virtual int bind(const iwarp::SocketAddress& address) = 0;
+    virtual int bind(const net::SocketAddress& address) = 0;
     virtual int listen(int backlog) = 0;
     virtual void stop() = 0;
     // Leaves the address; the socket, where that keeps it.
-    virtual iwarp::Socket release() = 0;
-    virtual iwarp::SocketAddress name() const = 0;
+    virtual net::Socket release() = 0;
+    virtual net::SocketAddress name() const = 0;
     virtual void progress() = 0;
     virtual int wait_fd() const = 0;
 };
@@ -89,13 +89,13 @@ void announce_to(AnyListenerOwner& owner, std::unique_ptr<ConnRequest> request) 
 
 class SoftListener final : public AnyListener, private iwarp::ListenerOwner {
   public:
-    SoftListener(AnyListenerOwner& owner, const soft::Settings& settings)
+    SoftListener(AnyListenerOwner& owner, const engine::Settings& settings)
         : owner_(owner), listener_(*this, settings) {}
-    int bind(const iwarp::SocketAddress& address) override { return listener_.bind(address); }
+    int bind(const net::SocketAddress& address) override { return listener_.bind(address); }
     int listen(int backlog) override { return listener_.listen(backlog); }
     void stop() override { listener_.stop(); }
-    iwarp::Socket release() override { return listener_.release(); }
-    iwarp::SocketAddress name() const override { return listener_.name(); }
+    net::Socket release() override { return listener_.release(); }
+    net::SocketAddress name() const override { return listener_.name(); }
     void progress() override { listener_.progress(); }
     int wait_fd() const override { return listener_.wait_fd(); }
 
@@ -113,14 +113,14 @@ class HardListener final : public AnyListener, private verbs::ListenerOwner {
   public:
     HardListener(AnyListenerOwner& owner, bool raw_data)
         : owner_(owner), listener_(*this, raw_data) {}
-    int bind(const iwarp::SocketAddress& address) override { return listener_.bind(address); }
+    int bind(const net::SocketAddress& address) override { return listener_.bind(address); }
     int listen(int backlog) override { return listener_.listen(backlog); }
     void stop() override { listener_.stop(); }
-    iwarp::Socket release() override {
+    net::Socket release() override {
         listener_.stop();
         return {};
     }
-    iwarp::SocketAddress name() const override { return listener_.name(); }
+    net::SocketAddress name() const override { return listener_.name(); }
     void progress() override { listener_.progress(); }
     int wait_fd() const override { return listener_.wait_fd(); }
 

@@ -5,11 +5,11 @@
 #include "ofi/info.h"
 
 #include "base/log.h"
+#include "links/verbs/device.h"
 #include "ofi/address.h"
 #include "ofi/errors.h"
 #include "ofi/provider.h"
 #include "ofi/versions.h"
-#include "verbs/device.h"
 
 #include <atomic>
 #include <cstdlib>

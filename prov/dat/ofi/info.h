@@ -5,8 +5,8 @@
 #ifndef DAT_OFI_INFO_H
 #define DAT_OFI_INFO_H
 
-#include "soft/iwarp/connect.h"
-#include "verbs/device.h"
+#include "links/iwarp/connect.h"
+#include "links/verbs/device.h"
 
 #include <rdma/fabric.h>
 #include <rdma/fi_ext_dat.h>
@@ -39,7 +39,7 @@ int getinfo(std::uint32_t version, const char* node, const char* service, std::u
 
 // A copy of the address for fi_info.src_addr or dest_addr, and its size. Throws
 // std::bad_alloc.
-void* copy_address(const iwarp::SocketAddress& address, std::size_t& size);
+void* copy_address(const net::SocketAddress& address, std::size_t& size);
 
 // What a kind of domain has: the software one, or that of a device.
 struct Offering {

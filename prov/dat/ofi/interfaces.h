@@ -5,7 +5,7 @@
 #ifndef DAT_OFI_INTERFACES_H
 #define DAT_OFI_INTERFACES_H
 
-#include "soft/iwarp/socket.h"
+#include "net/socket.h"
 
 #include <cstdint>
 #include <string>
@@ -37,7 +37,7 @@ class InterfaceSurvey {
     InterfaceTraits traits(const std::string& name, unsigned flags) const;
 
   private:
-    const iwarp::Socket socket_;
+    const net::Socket socket_;
     std::vector<std::string> ways_out_;
 };
 
@@ -59,7 +59,7 @@ class InterfaceFilter {
   private:
     struct Part {
         std::string text;
-        iwarp::SocketAddress network; // valid: of a range
+        net::SocketAddress network; // valid: of a range
         unsigned prefix_length = 0;
         bool excluded = false;
     };

@@ -5,13 +5,13 @@
 
 #include "base/attempt.h"
 #include "base/log.h"
+#include "engine/mr_table.h"
+#include "engine/touchable.h"
 #include "ofi/cntr.h"
 #include "ofi/domain.h"
 #include "ofi/errors.h"
 #include "ofi/fabric.h"
 #include "ofi/no_op.h"
-#include "soft/mr_table.h"
-#include "soft/touchable.h"
 
 #include <cerrno>
 #include <memory>
@@ -41,15 +41,15 @@ class MemoryRegion final : public fid_mr {
 
     // Puts it into the domain's table, if peers may use it; sets the key. 0, or -FI_ENOKEY
     // where the requested key is taken.
-    int publish(const soft::Region& region, std::uint64_t requested_key);
+    int publish(const engine::Region& region, std::uint64_t requested_key);
     // The same on a device. 0 or -errno, logged.
-    int publish(const soft::Region& region, const verbs::Domain::Access& access);
+    int publish(const engine::Region& region, const verbs::Domain::Access& access);
     // FI_RMA_EVENT: the counter counts what peers do to it.
     int bind(Counter& counter, std::uint64_t flags);
     // From here on no peer reaches it. False: windows are cut from it (LMR-7).
     bool withdraw() {
-        const soft::GateCaller in(domain_.gate());
-        if (table_key_ && !domain_.soft().regions().remove(*table_key_)) {
+        const engine::BiasedLockOwner in(domain_.biased_lock());
+        if (table_key_ && !domain_.engine().regions().remove(*table_key_)) {
             return false;
         }
         if (device_region_) {
@@ -58,13 +58,13 @@ class MemoryRegion final : public fid_mr {
         return true;
     }
     Domain& domain() { return domain_; }
-    // These two: under the gate.
-    const soft::Region& region() const {
-        return table_key_ ? *domain_.soft().regions().region(*table_key_) : local_;
+    // These two: under the lock.
+    const engine::Region& region() const {
+        return table_key_ ? *domain_.engine().regions().region(*table_key_) : local_;
     }
     std::uint32_t table_key() {
         if (!table_key_) {
-            table_key_ = domain_.soft().regions().add(local_);
+            table_key_ = domain_.engine().regions().add(local_);
         }
         return *table_key_;
     }
@@ -73,7 +73,7 @@ class MemoryRegion final : public fid_mr {
     Domain& domain_;
     const ZoneHandle zone_;
     std::optional<std::uint32_t> table_key_; // none: no peer uses it, and no window
-    soft::Region local_;                     // while there is none
+    engine::Region local_;                   // while there is none
     Counter* reads_ = nullptr;
     Counter* writes_ = nullptr;
     ibv_mr* device_region_ = nullptr;
@@ -94,10 +94,10 @@ int MemoryRegion::bind(Counter& counter, std::uint64_t flags) {
         DAT_WARN(mr, "fi_mr_bind(): a device does not tell what peers do to memory");
         return -FI_ENOSYS;
     }
-    const soft::GateCaller in(domain_.gate());
+    const engine::BiasedLockOwner in(domain_.biased_lock());
     if (table_key_) {
-        domain_.soft().regions().count(*table_key_, reads ? &counter : nullptr,
-                                       writes ? &counter : nullptr);
+        domain_.engine().regions().count(*table_key_, reads ? &counter : nullptr,
+                                         writes ? &counter : nullptr);
     }
     if (reads) {
         reads_ = &counter;
@@ -110,9 +110,9 @@ int MemoryRegion::bind(Counter& counter, std::uint64_t flags) {
     return 0;
 }
 
-int MemoryRegion::publish(const soft::Region& region, std::uint64_t requested_key) {
-    const soft::GateCaller in(domain_.gate());
-    soft::MrTable& table = domain_.soft().regions();
+int MemoryRegion::publish(const engine::Region& region, std::uint64_t requested_key) {
+    const engine::BiasedLockOwner in(domain_.biased_lock());
+    engine::MrTable& table = domain_.engine().regions();
     if (region.access == 0) {
         key = FI_KEY_NOTAVAIL;
         local_ = region;
@@ -130,8 +130,8 @@ int MemoryRegion::publish(const soft::Region& region, std::uint64_t requested_ke
     return 0;
 }
 
-int MemoryRegion::publish(const soft::Region& region, const verbs::Domain::Access& access) {
-    const soft::GateCaller in(domain_.gate());
+int MemoryRegion::publish(const engine::Region& region, const verbs::Domain::Access& access) {
+    const engine::BiasedLockOwner in(domain_.biased_lock());
     device_region_ =
         domain_.device()->register_memory(region.zone, region.base, region.length, access);
     if (!device_region_) {
@@ -141,7 +141,7 @@ int MemoryRegion::publish(const soft::Region& region, const verbs::Domain::Acces
     mem_desc = domain_.device()->memory().name_of(device_region_);
     bool added = false; // for windows
     const bool memory = base::attempt(
-        [&] { added = domain_.soft().regions().add(static_cast<std::uint32_t>(key), region); });
+        [&] { added = domain_.engine().regions().add(static_cast<std::uint32_t>(key), region); });
     if (!added) {
         domain_.device()->deregister(std::exchange(device_region_, nullptr));
         DAT_WARN(mr, "fi_mr_reg*(): %s",
@@ -230,7 +230,7 @@ int check(Domain& domain, const Asked& asked) {
         return -FI_EINVAL;
     }
     const bool has_key = (asked.access & (FI_REMOTE_READ | FI_REMOTE_WRITE)) != 0;
-    if (has_key && !domain.provider_keys() && asked.key >= soft::MrTable::kKeyLimit) {
+    if (has_key && !domain.provider_keys() && asked.key >= engine::MrTable::kKeyLimit) {
         DAT_WARN(mr,
                  "fi_mr_reg*(): requested_key = 0x%llx is longer than the mr_key_size of 4 "
                  "bytes",
@@ -243,9 +243,9 @@ int check(Domain& domain, const Asked& asked) {
 // U-72. A device looks for itself.
 int check_memory(const Asked& asked) {
     const bool written = (asked.access & (FI_RECV | FI_READ | FI_REMOTE_WRITE)) != 0;
-    const soft::Touch how = written ? soft::Touch::write : soft::Touch::read;
+    const engine::Touch how = written ? engine::Touch::write : engine::Touch::read;
     const auto address = reinterpret_cast<std::uintptr_t>(asked.range.iov_base);
-    const soft::Untouchable bad = soft::find_untouchable(address, asked.range.iov_len, how);
+    const engine::Untouchable bad = engine::find_untouchable(address, asked.range.iov_len, how);
     if (!bad) {
         return 0;
     }
@@ -253,7 +253,7 @@ int check_memory(const Asked& asked) {
              "fi_mr_reg*(): %zu bytes at %p with access = 0x%llx: %s; all of it has to be mapped "
              "with the rights that are asked for",
              asked.range.iov_len, asked.range.iov_base,
-             static_cast<unsigned long long>(asked.access), soft::explain(bad, how).text.data());
+             static_cast<unsigned long long>(asked.access), engine::explain(bad, how).text.data());
     return -FI_EFAULT;
 }
 
@@ -270,7 +270,7 @@ int add(fid_t f, const Asked& asked, fid_mr** mr, void* context) {
         return rc;
     }
     return no_throw([&] {
-        soft::Region region;
+        engine::Region region;
         region.base = static_cast<std::byte*>(asked.range.iov_base);
         region.length = asked.range.iov_len;
         const bool by_address =
@@ -282,8 +282,8 @@ int add(fid_t f, const Asked& asked, fid_mr** mr, void* context) {
         }
         region.zone = zone.get();
         region.access = static_cast<std::uint8_t>(
-            ((asked.access & FI_REMOTE_READ) != 0 ? soft::kRemoteRead : 0) |
-            ((asked.access & FI_REMOTE_WRITE) != 0 ? soft::kRemoteWrite : 0));
+            ((asked.access & FI_REMOTE_READ) != 0 ? engine::kRemoteRead : 0) |
+            ((asked.access & FI_REMOTE_WRITE) != 0 ? engine::kRemoteWrite : 0));
         auto made = std::make_unique<MemoryRegion>(domain, std::move(zone), context);
         if (domain.device()) {
             const int rc = made->publish(
@@ -352,7 +352,7 @@ int register_attributes(fid_t f, const fi_mr_attr* attr, std::uint64_t flags, fi
 
 } // namespace
 
-const soft::Region* region_of(fid_mr* mr, Domain& domain) {
+const engine::Region* region_of(fid_mr* mr, Domain& domain) {
     const bool known =
         mr && mr->fid.ops == &g_fid_ops && &static_cast<MemoryRegion*>(mr)->domain() == &domain;
     return known ? &static_cast<MemoryRegion*>(mr)->region() : nullptr;

@@ -4,7 +4,7 @@
 #ifndef DAT_OFI_MR_H
 #define DAT_OFI_MR_H
 
-#include "soft/mr_table.h"
+#include "engine/mr_table.h"
 
 #include <rdma/fi_domain.h>
 
@@ -14,12 +14,12 @@ namespace dat::ofi {
 
 class Domain;
 
-// What is known of a region; nullptr: it is none of that domain. Under the gate, and valid
+// What is known of a region; nullptr: it is none of that domain. Under the lock, and valid
 // until something is registered.
-const soft::Region* region_of(fid_mr* mr, Domain& domain);
+const engine::Region* region_of(fid_mr* mr, Domain& domain);
 
 // Its key in the domain's table, from which windows are cut. One of a region that peers do not
-// use, and which has no key otherwise, is of the table's choice, and is taken here. Under the gate.
+// use, and which has no key otherwise, is of the table's choice, and is taken here. Under the lock.
 // Throws std::bad_alloc.
 std::uint32_t table_key_of(fid_mr* mr);
 

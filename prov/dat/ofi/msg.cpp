@@ -45,7 +45,7 @@ int check_wide_data(const char* call, Endpoint& ep, std::uint64_t data) {
                  static_cast<unsigned long long>(data), offered);
         return -FI_EINVAL;
     }
-    const soft::Link* link = ep.soft().link();
+    const engine::Link* link = ep.engine().link();
     if (!link || !link->dat_peer() || link->wide_data()) {
         return 0; // the state answers, or what else the peer does not understand
     }
@@ -79,7 +79,7 @@ int refuse_without_reads(const char* call, bool is_read) {
 
 int refuse_state(const char* call, Endpoint& ep) {
     DAT_WARN(ep_data, "%s is not allowed in state %s", call,
-             core::name(ep.soft().core().visible_state()).data());
+             core::name(ep.engine().core().visible_state()).data());
     return -FI_EOPBADSTATE;
 }
 
@@ -89,13 +89,13 @@ int refuse_low(const char* call, const iovec& segment) {
     return -FI_EFAULT;
 }
 
-int look_at(const char* call, const iovec* iov, std::size_t count, soft::Touch how) {
+int look_at(const char* call, const iovec* iov, std::size_t count, engine::Touch how) {
     for (std::size_t i = 0; i < count; ++i) {
         const auto address = reinterpret_cast<std::uintptr_t>(iov[i].iov_base);
-        const soft::Untouchable bad = soft::find_untouchable(address, iov[i].iov_len, how);
+        const engine::Untouchable bad = engine::find_untouchable(address, iov[i].iov_len, how);
         if (bad) {
             DAT_WARN(ep_data, "%s: a buffer of %zu bytes at %p: %s", call, iov[i].iov_len,
-                     iov[i].iov_base, soft::explain(bad, how).text.data());
+                     iov[i].iov_base, engine::explain(bad, how).text.data());
             return -FI_EFAULT;
         }
     }
@@ -111,7 +111,7 @@ template <class Path> struct Messages {
     // `desc` is that of the one segment.
     static Post post_of(const iovec& iov, void** desc, void* context, std::uint64_t flags,
                         std::uint64_t data = 0) {
-        return {.op = soft::OpCode::send,
+        return {.op = engine::OpCode::send,
                 .completion_flags = kDone,
                 .iov = &iov,
                 .count = 1,
@@ -136,18 +136,17 @@ template <class Path> struct Messages {
     }
 
     template <std::uint64_t flags>
-    [[gnu::always_inline]] static bool send_straight(fid_ep* ep, const void* buf, std::size_t len,
-                                                     void* desc, void* context) {
+    [[gnu::always_inline]] static bool send_fast(fid_ep* ep, const void* buf, std::size_t len,
+                                                 void* desc, void* context) {
         const iovec iov{const_cast<void*>(buf), len};
-        return submit_straight<Path>(ep, post_of(iov, &desc, context, flags));
+        return submit_fast<Path>(ep, post_of(iov, &desc, context, flags));
     }
 
     DAT_NO_CANARY static ssize_t recv(fid_ep* ep, void* buf, std::size_t len, void* desc, fi_addr_t,
                                       void* context) {
         const std::uint64_t flags = ep_of(ep).rx_usual();
-        if constexpr (Path::kStraight) {
-            if (flags == kUsual && receive_straight<Path>(ep, {buf, len}, desc, context))
-                [[likely]] {
+        if constexpr (Path::kFast) {
+            if (flags == kUsual && receive_fast<Path>(ep, {buf, len}, desc, context)) [[likely]] {
                 return 0;
             }
         } else if (flags == kUsual) [[likely]] {
@@ -183,9 +182,9 @@ template <class Path> struct Messages {
     DAT_NO_CANARY static ssize_t send(fid_ep* ep, const void* buf, std::size_t len, void* desc,
                                       fi_addr_t, void* context) {
         const std::uint64_t flags = ep_of(ep).tx_usual();
-        if constexpr (Path::kStraight) {
-            if ((flags == kUsual && send_straight<kUsual>(ep, buf, len, desc, context)) ||
-                (flags == kUsualPlaced && send_straight<kUsualPlaced>(ep, buf, len, desc, context)))
+        if constexpr (Path::kFast) {
+            if ((flags == kUsual && send_fast<kUsual>(ep, buf, len, desc, context)) ||
+                (flags == kUsualPlaced && send_fast<kUsualPlaced>(ep, buf, len, desc, context)))
                 [[likely]] {
                 return 0;
             }
@@ -203,7 +202,7 @@ template <class Path> struct Messages {
             return rc;
         }
         return submit<Path>("fi_sendv()", ep,
-                            {.op = soft::OpCode::send,
+                            {.op = engine::OpCode::send,
                              .completion_flags = kDone,
                              .iov = iov,
                              .count = count,
@@ -226,17 +225,18 @@ template <class Path> struct Messages {
         if (invalidate && !ep_of(ep).domain().offering().invalidates) {
             return refuse_flags("fi_sendmsg()", flags, ~std::uint64_t{FI_DAT_INVALIDATE});
         }
-        return submit<Path>("fi_sendmsg()", ep,
-                            {.op = invalidate ? soft::OpCode::send_invalidate : soft::OpCode::send,
-                             .completion_flags = kDone,
-                             .iov = msg->msg_iov,
-                             .count = msg->iov_count,
-                             .length = total(msg->msg_iov, msg->iov_count),
-                             .context = msg->context,
-                             .flags = flags,
-                             .key = invalidate ? msg->data : 0,
-                             .data = data ? msg->data : 0,
-                             .descriptors = msg->desc});
+        return submit<Path>(
+            "fi_sendmsg()", ep,
+            {.op = invalidate ? engine::OpCode::send_invalidate : engine::OpCode::send,
+             .completion_flags = kDone,
+             .iov = msg->msg_iov,
+             .count = msg->iov_count,
+             .length = total(msg->msg_iov, msg->iov_count),
+             .context = msg->context,
+             .flags = flags,
+             .key = invalidate ? msg->data : 0,
+             .data = data ? msg->data : 0,
+             .descriptors = msg->desc});
     }
 
     static ssize_t senddata(fid_ep* ep, const void* buf, std::size_t len, void* desc,
@@ -249,13 +249,13 @@ template <class Path> struct Messages {
                           std::uint64_t flags, std::uint64_t data) {
         const iovec iov{const_cast<void*>(buf), len};
         return submit<Path>(call, ep,
-                            {.op = soft::OpCode::send,
+                            {.op = engine::OpCode::send,
                              .completion_flags = kDone,
                              .iov = &iov,
                              .count = 1,
                              .length = len,
                              .flags = flags,
-                             .role = soft::Role::silent,
+                             .role = engine::Role::silent,
                              .data = data});
     }
 

@@ -4,6 +4,7 @@
 #include "ofi/pep.h"
 
 #include "base/log.h"
+#include "net/unmade.h"
 #include "ofi/cm.h"
 #include "ofi/domain.h"
 #include "ofi/ep.h"
@@ -11,7 +12,6 @@
 #include "ofi/fabric.h"
 #include "ofi/no_op.h"
 #include "ofi/provider.h"
-#include "soft/iwarp/unmade.h"
 
 #include <cstring>
 #include <new>
@@ -51,7 +51,7 @@ int set_pep_option(fid_t, int level, int name, const void* value, std::size_t si
 }
 
 int set_name(fid_t f, void* address, std::size_t size) {
-    const iwarp::SocketAddress name(static_cast<const sockaddr*>(address), size);
+    const net::SocketAddress name(static_cast<const sockaddr*>(address), size);
     if (!name.valid()) {
         DAT_WARN(ep_ctrl, "fi_setname(): not an IPv4 or IPv6 socket address of %zu bytes", size);
         return -FI_EINVAL;
@@ -60,7 +60,7 @@ int set_name(fid_t f, void* address, std::size_t size) {
 }
 
 int get_name(fid_t f, void* address, std::size_t* size) {
-    const iwarp::SocketAddress name = object_of<PassiveEndpoint, fid_pep>(f).name();
+    const net::SocketAddress name = object_of<PassiveEndpoint, fid_pep>(f).name();
     return name.valid() ? give_address(name, address, size) : -FI_EADDRNOTAVAIL;
 }
 
@@ -108,10 +108,10 @@ fi_ops_cm g_cm_ops = {
     .join = DAT_NOT_OFFERED(fi_ops_cm, join),
 };
 
-iwarp::SocketAddress source_of(const fi_info& info) {
+net::SocketAddress source_of(const fi_info& info) {
     return info.src_addr
-               ? iwarp::SocketAddress(static_cast<const sockaddr*>(info.src_addr), info.src_addrlen)
-               : iwarp::SocketAddress();
+               ? net::SocketAddress(static_cast<const sockaddr*>(info.src_addr), info.src_addrlen)
+               : net::SocketAddress();
 }
 
 std::unique_ptr<AnyListener> make_listener(AnyListenerOwner& owner, const fi_info& info,
@@ -177,7 +177,7 @@ int PassiveEndpoint::bind_queue(EventQueue& eq) {
     return 0;
 }
 
-int PassiveEndpoint::bind_name(const iwarp::SocketAddress& name) {
+int PassiveEndpoint::bind_name(const net::SocketAddress& name) {
     if (const int rc = listener_->bind(name)) {
         DAT_WARN(ep_ctrl, "cannot listen on %s: %s", name.text().c_str(), std::strerror(-rc));
         return rc;
@@ -186,7 +186,7 @@ int PassiveEndpoint::bind_name(const iwarp::SocketAddress& name) {
     return 0;
 }
 
-int PassiveEndpoint::set_name(const iwarp::SocketAddress& name) {
+int PassiveEndpoint::set_name(const net::SocketAddress& name) {
     if (const int rc = refuse_late("fi_setname()")) {
         return rc;
     }
@@ -213,7 +213,7 @@ int PassiveEndpoint::refuse_late(const char* call) const {
     return -FI_EOPBADSTATE;
 }
 
-int PassiveEndpoint::give_socket(iwarp::Socket& socket, iwarp::SocketAddress& name) {
+int PassiveEndpoint::give_socket(net::Socket& socket, net::SocketAddress& name) {
     if (const int rc = refuse_late("fi_endpoint() with info->handle")) {
         return rc;
     }
@@ -268,10 +268,10 @@ int PassiveEndpoint::listen() {
         }
         listening_ = true;
         // Who means this host says 127.0.0.1; Debian's /etc/hosts has its name at 127.0.1.1.
-        const iwarp::SocketAddress at = name();
+        const net::SocketAddress at = name();
         if (at.loopback() && !std::string_view(at.text()).starts_with("127.0.0.1:") &&
             at.family() == AF_INET) {
-            iwarp::say_only_local(at);
+            net::say_only_local(at);
         }
         return 0;
     });

@@ -37,8 +37,8 @@ class PassiveEndpoint final : public fid_pep,
     std::size_t connection_data() const;
     int bind_queue(EventQueue& eq);
     // Where it is or will be bound; family AF_UNSPEC: nowhere yet.
-    iwarp::SocketAddress name() const { return bound_ ? listener_->name() : name_; }
-    int set_name(const iwarp::SocketAddress& name);
+    net::SocketAddress name() const { return bound_ ? listener_->name() : name_; }
+    int set_name(const net::SocketAddress& name);
     int set_backlog(int backlog);
     int listen();
 
@@ -51,7 +51,7 @@ class PassiveEndpoint final : public fid_pep,
     // After a take_in() that was not from progress(): releases the port if it was the last.
     void came_by_handoff();
     // An endpoint takes over what it is bound to; then it can only be closed.
-    int give_socket(iwarp::Socket& socket, iwarp::SocketAddress& name);
+    int give_socket(net::Socket& socket, net::SocketAddress& name);
 
     // EventSource
     int wait_fd() const override { return listener_->wait_fd(); }
@@ -68,12 +68,12 @@ class PassiveEndpoint final : public fid_pep,
     // -FI_EOPBADSTATE where it listens or is taken over; `call` is for the log line.
     int refuse_late(const char* call) const;
     bool is_plain() const { return !reserved_for_ && !provided_from_; }
-    int bind_name(const iwarp::SocketAddress& name);
+    int bind_name(const net::SocketAddress& name);
     Info describe(const Incoming& request) const;
 
     Fabric& fabric_;
     const Info info_;
-    iwarp::SocketAddress name_;
+    net::SocketAddress name_;
     EventQueue* eq_ = nullptr;
     bool bound_ = false;
     bool listening_ = false;

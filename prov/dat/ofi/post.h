@@ -2,18 +2,18 @@
 //
 // From a posting call of libfabric to a slot of the endpoint. The calls are
 // templates on a Path: how a request gets to the link. Nothing here allocates,
-// locks beyond the gate, or enters the kernel. May include: ofi, soft, libfabric.
+// locks beyond the domain's, or enters the kernel. May include: ofi, engine, libfabric.
 #ifndef DAT_OFI_POST_H
 #define DAT_OFI_POST_H
 
+#include "engine/post.h"
+#include "engine/touchable.h"
+#include "links/iwarp/link.h"
+#include "links/shm/link.h"
+#include "links/verbs/link.h"
 #include "ofi/ep.h"
 #include "ofi/errors.h"
 #include "ofi/info.h"
-#include "soft/iwarp/link.h"
-#include "soft/post.h"
-#include "soft/shm/link.h"
-#include "soft/touchable.h"
-#include "verbs/link.h"
 
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_ext_dat.h>
@@ -29,31 +29,33 @@ namespace dat::ofi {
 
 // The link is of a kind that is known, mostly.
 template <class L> struct Linked {
-    using Caller = soft::GateCaller;
+    using Caller = engine::BiasedLockOwner;
     // Posts of it may have to say what their memory is registered as.
-    static constexpr bool kNames = std::is_same_v<L, verbs::Link> || std::is_same_v<L, soft::Link>;
-    // submit_straight() and receive_straight() are there for it.
-    static constexpr bool kStraight = std::is_same_v<L, verbs::Link>;
+    static constexpr bool kNames =
+        std::is_same_v<L, verbs::Link> || std::is_same_v<L, engine::Link>;
+    // submit_fast() and receive_fast() are there for it.
+    static constexpr bool kFast = std::is_same_v<L, verbs::Link>;
     // Memory of a post may be anywhere; else it is registered, as of a segment of an LMR.
     static constexpr bool kAnyMemory = true;
     // It is looked at before it is posted (FI_DAT_CHECK_BUFFERS).
     static constexpr bool kChecked = false;
     using Link = L;
     template <class Fill>
-    [[gnu::always_inline]] static core::PostVerdict post(soft::Endpoint& endpoint, bool more,
+    [[gnu::always_inline]] static core::PostVerdict post(engine::Endpoint& endpoint, bool more,
                                                          Fill&& fill) {
-        return soft::post_request<L>(endpoint, more, std::forward<Fill>(fill));
+        return engine::post_request<L>(endpoint, more, std::forward<Fill>(fill));
     }
     template <class Fill>
-    [[gnu::always_inline]] static core::PostVerdict receive(soft::Endpoint& endpoint, Fill&& fill) {
-        return soft::post_receive<L>(endpoint, std::forward<Fill>(fill));
+    [[gnu::always_inline]] static core::PostVerdict receive(engine::Endpoint& endpoint,
+                                                            Fill&& fill) {
+        return engine::post_receive<L>(endpoint, std::forward<Fill>(fill));
     }
 };
 using OverIwarp = Linked<iwarp::Link>;
 using OverShm = Linked<shm::Link>;
 using OverVerbs = Linked<verbs::Link>;
 // There was no link when the caller looked at the table; there may be by now.
-using Unlinked = Linked<soft::Link>;
+using Unlinked = Linked<engine::Link>;
 // For any link: to find programs that post memory that cannot be touched.
 struct CheckedPath : Unlinked {
     static constexpr bool kChecked = true;
@@ -61,7 +63,7 @@ struct CheckedPath : Unlinked {
 
 // A request as the caller described it.
 struct Post {
-    soft::OpCode op;
+    engine::OpCode op;
     std::uint64_t completion_flags;
     const iovec* iov;
     std::size_t count;
@@ -70,10 +72,10 @@ struct Post {
     std::uint64_t flags;
     std::uint64_t address = 0;
     std::uint64_t key = 0;
-    soft::Role role = soft::Role::alone;            // silent: of an inject call
-    std::uint64_t data = 0;                         // with FI_REMOTE_CQ_DATA in flags
-    const soft::AtomicOperands* operands = nullptr; // of an atomic
-    void* const* descriptors = nullptr;             // one for each segment, or nullptr
+    engine::Role role = engine::Role::alone;          // silent: of an inject call
+    std::uint64_t data = 0;                           // with FI_REMOTE_CQ_DATA in flags
+    const engine::AtomicOperands* operands = nullptr; // of an atomic
+    void* const* descriptors = nullptr;               // one for each segment, or nullptr
 };
 
 inline constexpr std::uint64_t kRequestFlags = kTxOpFlags | FI_MORE | FI_FENCE | FI_DAT_UNSIGNALLED;
@@ -96,7 +98,7 @@ int refuse_without_reads(const char* call, bool is_read) __attribute__((cold));
 int refuse_state(const char* call, Endpoint& ep) __attribute__((cold));
 int refuse_low(const char* call, const iovec& segment) __attribute__((cold));
 // -FI_EFAULT, logged, where a segment cannot be touched so; else 0. Asks the kernel.
-int look_at(const char* call, const iovec* iov, std::size_t count, soft::Touch how);
+int look_at(const char* call, const iovec* iov, std::size_t count, engine::Touch how);
 
 // A segment within the first page, where nothing is: NULL, or a member of what NULL points to.
 inline bool is_low(const iovec& segment) {
@@ -107,7 +109,7 @@ inline bool is_low(const iovec& segment) {
 // The segments of a post. 0 or -FI_EFAULT.
 template <class Path>
 [[gnu::always_inline]] inline int check_memory(const char* call, const iovec* iov,
-                                               std::size_t count, soft::Touch how) {
+                                               std::size_t count, engine::Touch how) {
     if constexpr (Path::kAnyMemory) {
         for (std::size_t i = 0; i < count; ++i) {
             if (is_low(iov[i])) [[unlikely]] {
@@ -129,15 +131,15 @@ inline std::size_t total(const iovec* iov, std::size_t count) {
     return length;
 }
 
-inline soft::Level level(std::uint64_t flags) {
+inline engine::Level level(std::uint64_t flags) {
     if ((flags & FI_DELIVERY_COMPLETE) != 0) {
-        return soft::Level::delivered;
+        return engine::Level::delivered;
     }
-    return (flags & FI_TRANSMIT_COMPLETE) != 0 ? soft::Level::placed : soft::Level::taken;
+    return (flags & FI_TRANSMIT_COMPLETE) != 0 ? engine::Level::placed : engine::Level::taken;
 }
 
 // Copies the payload into memory of the slot: the caller's is free at once.
-inline void copy_inline(soft::Request& request, std::byte* area, const Post& post) {
+inline void copy_inline(engine::Request& request, std::byte* area, const Post& post) {
     std::byte* at = area;
     for (std::size_t i = 0; i < post.count; ++i) {
         if (post.iov[i].iov_len > 0) {
@@ -149,11 +151,11 @@ inline void copy_inline(soft::Request& request, std::byte* area, const Post& pos
     request.iov_count = 1;
 }
 
-// `aside`: the slot's room for several segments, here and below.
+// `extra_segments`: the slot's room for several segments, here and below.
 template <class Slot>
-[[gnu::always_inline]] inline void fill_segments(Slot& slot, soft::Iov* aside, const iovec* iov,
-                                                 std::size_t count) {
-    soft::Iov* to = soft::set_segments(slot, count, aside);
+[[gnu::always_inline]] inline void fill_segments(Slot& slot, engine::Iov* extra_segments,
+                                                 const iovec* iov, std::size_t count) {
+    engine::Iov* to = engine::set_segments(slot, count, extra_segments);
     for (std::size_t i = 0; i < count; ++i) {
         to[i] = {static_cast<std::byte*>(iov[i].iov_base), iov[i].iov_len};
     }
@@ -168,19 +170,20 @@ inline void fill_names(const void** names, void* const* descriptors, std::size_t
     }
 }
 
-[[gnu::always_inline]] inline void fill(soft::Receive& receive, soft::Iov* aside, const iovec* iov,
-                                        std::size_t count, void* context, bool reported,
-                                        bool multi) {
+[[gnu::always_inline]] inline void fill(engine::Receive& receive, engine::Iov* extra_segments,
+                                        const iovec* iov, std::size_t count, void* context,
+                                        bool reported, bool multi) {
     receive.context = context;
     receive.completion_flags = FI_RECV | FI_MSG;
     receive.capacity = total(iov, count);
     receive.signaled = reported;
     receive.multi = multi;
-    fill_segments(receive, aside, iov, count);
+    fill_segments(receive, extra_segments, iov, count);
 }
 
-[[gnu::always_inline]] inline void fill(soft::Request& request, std::byte* area, soft::Iov* aside,
-                                        const Post& post, bool reported) {
+[[gnu::always_inline]] inline void fill(engine::Request& request, std::byte* area,
+                                        engine::Iov* extra_segments, const Post& post,
+                                        bool reported) {
     request.context = post.context;
     request.completion_flags = post.completion_flags | (post.flags & FI_DAT_UNSIGNALLED);
     request.length = post.length;
@@ -195,7 +198,7 @@ inline void fill_names(const void** names, void* const* descriptors, std::size_t
     request.fence = (post.flags & FI_FENCE) != 0;
     request.signaled = reported;
     request.role = post.role;
-    request.inlined = (post.flags & FI_INJECT) != 0 && !soft::is_answered(post.op);
+    request.inlined = (post.flags & FI_INJECT) != 0 && !engine::is_answered(post.op);
     if (post.operands) {
         std::memcpy(area, post.operands, sizeof *post.operands);
     }
@@ -203,22 +206,22 @@ inline void fill_names(const void** names, void* const* descriptors, std::size_t
         copy_inline(request, area, post);
         return;
     }
-    fill_segments(request, aside, post.iov, post.count);
+    fill_segments(request, extra_segments, post.iov, post.count);
 }
 
 // What not every peer serves: data and atomics are for `dat` peers; a peer may serve
 // no RDMA reads (RFC 6581 4: IRD 0), and one that is not `dat` cannot confirm a
 // delivery then either (U-61). 0 or -FI_EOPNOTSUPP.
-inline int check_peer(const char* call, soft::Endpoint& endpoint, soft::OpCode op,
+inline int check_peer(const char* call, engine::Endpoint& endpoint, engine::OpCode op,
                       std::uint64_t flags) {
-    const soft::Link* link = endpoint.link();
+    const engine::Link* link = endpoint.link();
     if (!link) {
         return 0; // the state answers
     }
-    if (((flags & FI_REMOTE_CQ_DATA) != 0 || soft::is_atomic(op)) && !link->dat_peer()) {
+    if (((flags & FI_REMOTE_CQ_DATA) != 0 || engine::is_atomic(op)) && !link->dat_peer()) {
         return refuse_peer(call);
     }
-    const bool read = soft::is_answered(op);
+    const bool read = engine::is_answered(op);
     if (!read && (flags & FI_DELIVERY_COMPLETE) == 0) {
         return 0;
     }
@@ -238,22 +241,22 @@ template <class Path>
         return refuse_length(call, post.length, ep.message_size());
     }
     if ((post.flags & FI_INJECT) != 0 && post.length > ep.inject_size() &&
-        !soft::is_answered(post.op)) [[unlikely]] {
+        !engine::is_answered(post.op)) [[unlikely]] {
         return refuse_inject(call, post.length, ep.inject_size());
     }
     if (post.key > UINT32_MAX) [[unlikely]] {
         return refuse_key(call, post.key);
     }
-    const auto how = soft::is_answered(post.op) ? soft::Touch::write : soft::Touch::read;
+    const auto how = engine::is_answered(post.op) ? engine::Touch::write : engine::Touch::read;
     return check_memory<Path>(call, post.iov, post.count, how);
 }
 
-// Those of some, under the gate. 0 or -FI_E*.
+// Those of some, under the lock. 0 or -FI_E*.
 [[gnu::always_inline]] inline int check_odd_request(const char* call, Endpoint& ep,
                                                     const Post& post) {
-    if (soft::is_answered(post.op) ||
+    if (engine::is_answered(post.op) ||
         (post.flags & (FI_DELIVERY_COMPLETE | FI_REMOTE_CQ_DATA)) != 0) {
-        if (post.op == soft::OpCode::read && post.count > ep.read_segments()) [[unlikely]] {
+        if (post.op == engine::OpCode::read && post.count > ep.read_segments()) [[unlikely]] {
             return refuse_count(call, post.count, ep.read_segments());
         }
         if (post.data > UINT32_MAX) [[unlikely]] {
@@ -261,7 +264,7 @@ template <class Path>
                 return rc;
             }
         }
-        return check_peer(call, ep.soft(), post.op, post.flags);
+        return check_peer(call, ep.engine(), post.op, post.flags);
     }
     return 0;
 }
@@ -281,16 +284,17 @@ template <class Path, class Complete>
     if (const int rc = check_request<Path>(call, ep, post)) [[unlikely]] {
         return rc;
     }
-    typename Path::Caller in(ep.gate());
-    const bool reported = post.role != soft::Role::silent && ep.tx_reported(post.flags);
-    soft::Endpoint& endpoint = ep.soft();
+    typename Path::Caller in(ep.biased_lock());
+    const bool reported = post.role != engine::Role::silent && ep.tx_reported(post.flags);
+    engine::Endpoint& endpoint = ep.engine();
     if (const int rc = check_odd_request(call, ep, post)) [[unlikely]] {
         return rc;
     }
     const core::PostVerdict verdict = Path::post(
         endpoint, (post.flags & FI_MORE) != 0,
-        [&](soft::Request & request, std::uint64_t seq) __attribute__((always_inline)) {
-            fill(request, endpoint.inline_area(seq), endpoint.request_aside(seq), post, reported);
+        [&](engine::Request & request, std::uint64_t seq) __attribute__((always_inline)) {
+            fill(request, endpoint.inline_area(seq), endpoint.request_extra_segments(seq), post,
+                 reported);
             complete(request);
             if constexpr (Path::kNames) {
                 fill_names(endpoint.request_names(seq), post.descriptors, post.count);
@@ -305,7 +309,7 @@ template <class Path, class Complete>
 
 template <class Path>
 [[gnu::always_inline]] inline ssize_t submit_here(const char* call, fid_ep* f, const Post& post) {
-    return submit_here<Path>(call, f, post, [](soft::Request&) {});
+    return submit_here<Path>(call, f, post, [](engine::Request&) {});
 }
 
 template <class Path> ssize_t submit(const char* call, fid_ep* f, const Post& post) {
@@ -314,19 +318,18 @@ template <class Path> ssize_t submit(const char* call, fid_ep* f, const Post& po
 
 // A Post of one segment, known flags with FI_COMPLETION, and nothing else to look at. False:
 // submit() has to, nothing happened.
-template <class Path>
-[[gnu::always_inline]] inline bool submit_straight(fid_ep* f, const Post& post) {
+template <class Path> [[gnu::always_inline]] inline bool submit_fast(fid_ep* f, const Post& post) {
     Endpoint& ep = ep_of(f);
     if (post.length - 1 >= ep.message_size() || post.key > UINT32_MAX) [[unlikely]] { // 0 as well
         return false;
     }
-    const soft::InsideAtOnce in(ep);
-    soft::Endpoint& endpoint = ep.soft();
-    return in && soft::post_straight<typename Path::Link>(
-                     endpoint, [&](soft::Request & request, std::uint64_t seq)
+    const engine::InsideAtOnce in(ep);
+    engine::Endpoint& endpoint = ep.engine();
+    return in && engine::post_fast<typename Path::Link>(
+                     endpoint, [&](engine::Request & request, std::uint64_t seq)
                                    __attribute__((always_inline)) {
                                        fill(request, endpoint.inline_area(seq),
-                                            endpoint.request_aside(seq), post, true);
+                                            endpoint.request_extra_segments(seq), post, true);
                                        fill_names(endpoint.request_names(seq), post.descriptors, 1);
                                    });
 }
@@ -334,21 +337,22 @@ template <class Path>
 // The same for a receive of one segment that is reported. A descriptor says nothing where names are
 // not wanted.
 template <class Path>
-[[gnu::always_inline]] inline bool receive_straight(fid_ep* f, const iovec& iov, void* descriptor,
-                                                    void* context) {
+[[gnu::always_inline]] inline bool receive_fast(fid_ep* f, const iovec& iov, void* descriptor,
+                                                void* context) {
     Endpoint& ep = ep_of(f);
-    if (iov.iov_len == 0 || ep.soft().shared()) [[unlikely]] {
+    if (iov.iov_len == 0 || ep.engine().shared()) [[unlikely]] {
         return false;
     }
-    const soft::InsideAtOnce in(ep);
-    soft::Endpoint& endpoint = ep.soft();
-    return in && soft::receive_straight<typename Path::Link>(
-                     endpoint, [&](soft::Receive & receive,
-                                   std::uint64_t seq) __attribute__((always_inline)) {
-                         fill(receive, endpoint.receive_aside(seq), &iov, 1, context, true, false);
-                         const void** const name = endpoint.receive_names(seq);
-                         return name ? *name = descriptor : nullptr;
-                     });
+    const engine::InsideAtOnce in(ep);
+    engine::Endpoint& endpoint = ep.engine();
+    return in && engine::receive_fast<typename Path::Link>(
+                     endpoint, [&](engine::Receive & receive, std::uint64_t seq)
+                                   __attribute__((always_inline)) {
+                                       fill(receive, endpoint.receive_extra_segments(seq), &iov, 1,
+                                            context, true, false);
+                                       const void** const name = endpoint.receive_names(seq);
+                                       return name ? *name = descriptor : nullptr;
+                                   });
 }
 
 // Every receive of an endpoint comes through here, as requests through submit_here().
@@ -357,7 +361,7 @@ template <class Path>
                                                    void* const* descriptors, std::size_t count,
                                                    void* context, std::uint64_t flags) {
     Endpoint& ep = ep_of(f);
-    if (ep.soft().shared()) [[unlikely]] { // U-33
+    if (ep.engine().shared()) [[unlikely]] { // U-33
         return refuse_shared(call);
     }
     const bool multi = (flags & FI_MULTI_RECV) != 0;
@@ -369,22 +373,24 @@ template <class Path>
             return refuse_count(call, count, 1);
         }
     }
-    if (const int rc = check_memory<Path>(call, iov, count, soft::Touch::write)) [[unlikely]] {
+    if (const int rc = check_memory<Path>(call, iov, count, engine::Touch::write)) [[unlikely]] {
         return rc;
     }
-    typename Path::Caller in(ep.gate());
+    typename Path::Caller in(ep.biased_lock());
     const bool reported = ep.rx_reported(flags);
     const core::PostVerdict verdict = Path::receive(
-        ep.soft(), [&](soft::Receive & receive, std::uint64_t seq) __attribute__((always_inline)) {
-            fill(receive, ep.soft().receive_aside(seq), iov, count, context, reported, multi);
-            receive.completion_flags |= flags & FI_DAT_UNSIGNALLED;
-            if constexpr (Path::kNames) {
-                fill_names(ep.soft().receive_names(seq), descriptors, count);
-            }
-            if (multi) {
-                receive.posted_flags = receive.completion_flags;
-            }
-        });
+        ep.engine(), [&](engine::Receive & receive, std::uint64_t seq)
+                         __attribute__((always_inline)) {
+                             fill(receive, ep.engine().receive_extra_segments(seq), iov, count,
+                                  context, reported, multi);
+                             receive.completion_flags |= flags & FI_DAT_UNSIGNALLED;
+                             if constexpr (Path::kNames) {
+                                 fill_names(ep.engine().receive_names(seq), descriptors, count);
+                             }
+                             if (multi) {
+                                 receive.posted_flags = receive.completion_flags;
+                             }
+                         });
     if (verdict == core::PostVerdict::posted) [[likely]] {
         in.leave(); // here, so that a caller need not ask what this returns
         return 0;
@@ -394,8 +400,8 @@ template <class Path>
 
 // What the calls with vectors and flags check before they may use them. 0 or -FI_E*.
 inline int check(const char* call, std::size_t count, std::uint64_t flags, std::uint64_t offered) {
-    if (count > soft::kMaxIov) [[unlikely]] {
-        return refuse_count(call, count, soft::kMaxIov);
+    if (count > engine::kMaxIov) [[unlikely]] {
+        return refuse_count(call, count, engine::kMaxIov);
     }
     if ((flags & ~offered) != 0) [[unlikely]] {
         return refuse_flags(call, flags, offered);

@@ -7,11 +7,11 @@
 
 #include "base/attempt.h"
 #include "base/log.h"
+#include "engine/kernel.h"
+#include "links/verbs/device.h"
 #include "ofi/errors.h"
 #include "ofi/fabric.h"
 #include "ofi/info.h"
-#include "soft/kernel.h"
-#include "verbs/device.h"
 
 #include <rdma/fi_ext_dat.h>
 #include <rdma/providers/fi_log.h>
@@ -261,18 +261,18 @@ void name_unknown_variables() {
     }
 }
 
-void read_crc(soft::Crc& crc) {
+void read_crc(engine::Crc& crc) {
     const char* text = value_of("CRC");
     if (!text) {
         return;
     }
     const std::string_view word(text);
     if (word == "auto") {
-        crc = soft::Crc::automatic;
+        crc = engine::Crc::automatic;
     } else if (word == "on") {
-        crc = soft::Crc::on;
+        crc = engine::Crc::on;
     } else if (word == "off") {
-        crc = soft::Crc::off;
+        crc = engine::Crc::off;
     } else {
         DAT_WARN(core, "FI_DAT_CRC=\"%s\" is ignored: it has to be auto, on or off", text);
     }
@@ -297,27 +297,27 @@ void read_switch(const char* name, bool& on) {
     }
 }
 
-void read_shm_peers(soft::ShmPeers& peers) {
+void read_shm_peers(engine::ShmPeers& peers) {
     const char* text = value_of("SHM_PEERS");
     if (!text) {
         return;
     }
     const std::string_view word(text);
     if (word == "user" || word == "any") {
-        peers = word == "any" ? soft::ShmPeers::any : soft::ShmPeers::user;
+        peers = word == "any" ? engine::ShmPeers::any : engine::ShmPeers::user;
     } else {
         DAT_WARN(core, "FI_DAT_SHM_PEERS=\"%s\" is ignored: it has to be user or any", text);
     }
 }
 
-void read_stats(soft::Stats& stats) {
+void read_stats(engine::Stats& stats) {
     const char* text = value_of("STATS");
     if (!text) {
         return;
     }
     const std::string_view word(text);
     if (word == "1" || word == "off") {
-        stats = word == "1" ? soft::Stats::summary : soft::Stats::off;
+        stats = word == "1" ? engine::Stats::summary : engine::Stats::off;
     } else {
         DAT_WARN(core, "FI_DAT_STATS=\"%s\" is ignored: it has to be 1 or off", text);
     }
@@ -375,7 +375,7 @@ void read_fork_safe() {
 }
 
 // A program that runs with more rights than its user writes no file of the user's choice.
-void read_trace(soft::Settings& settings) {
+void read_trace(engine::Settings& settings) {
     const char* const text = value_of("TRACE");
     if (!text || !*text) {
         return;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // The provider as a whole: what libfabric's core gets from it, and the FI_DAT_*
-// variables. May include: soft, libfabric.
+// variables. May include: engine, libfabric.
 #ifndef DAT_OFI_PROVIDER_H
 #define DAT_OFI_PROVIDER_H
 
+#include "engine/settings.h"
 #include "ofi/interfaces.h"
-#include "soft/settings.h"
 
 #include <rdma/fabric.h>
 #include <rdma/providers/fi_prov.h>
@@ -28,7 +28,7 @@ enum class Transport : std::uint8_t {
 };
 
 struct Parameters {
-    soft::Settings settings;
+    engine::Settings settings;
     bool graceful_close = false; // FI_DAT_CLOSE: what fi_shutdown() does
     Transport transport = Transport::automatic;
     InterfaceFilter interfaces; // FI_DAT_IFACE: those listed

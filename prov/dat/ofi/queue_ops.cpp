@@ -29,7 +29,7 @@ std::size_t descriptors(fid_t queue, int* fds, std::size_t count, std::uint64_t*
         return object_of<EventQueue, fid_eq>(queue).descriptors(fds, count, changes);
     }
     if (count > 0) {
-        fds[0] = object_of<CompletionQueue, fid_cq>(queue).domain().soft().wait_fd();
+        fds[0] = object_of<CompletionQueue, fid_cq>(queue).domain().engine().wait_fd();
     }
     if (changes) {
         *changes = 1;

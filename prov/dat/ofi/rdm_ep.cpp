@@ -6,13 +6,13 @@
 
 #include "base/attempt.h"
 #include "base/log.h"
+#include "engine/random.h"
 #include "ofi/cm.h"
 #include "ofi/errors.h"
 #include "ofi/fabric.h"
 #include "ofi/no_op.h"
 #include "ofi/post.h"
 #include "ofi/provider.h"
-#include "soft/random.h"
 
 #include <algorithm>
 #include <chrono>
@@ -87,7 +87,7 @@ ssize_t cancel(fid_t f, void* context) {
     if (!ep.enabled()) {
         return -FI_ENOENT;
     }
-    const soft::GateCaller in(ep.gate());
+    const engine::BiasedLockOwner in(ep.biased_lock());
     return ep.messages().cancel(context) ? 0 : -FI_ENOENT;
 }
 
@@ -113,7 +113,7 @@ fi_ops_ep g_ep_ops = {
 };
 
 int set_name(fid_t f, void* address, std::size_t size) {
-    const iwarp::SocketAddress name(static_cast<const sockaddr*>(address), size);
+    const net::SocketAddress name(static_cast<const sockaddr*>(address), size);
     if (!name.valid()) {
         DAT_WARN(ep_ctrl, "fi_setname(): not an IPv4 or IPv6 socket address of %zu bytes", size);
         return -FI_EINVAL;
@@ -138,19 +138,19 @@ fi_ops_cm g_cm_ops = {
     .join = DAT_NOT_OFFERED(fi_ops_cm, join),
 };
 
-iwarp::SocketAddress address_in(const fi_info& info) {
+net::SocketAddress address_in(const fi_info& info) {
     return info.src_addr
-               ? iwarp::SocketAddress(static_cast<const sockaddr*>(info.src_addr), info.src_addrlen)
-               : iwarp::SocketAddress();
+               ? net::SocketAddress(static_cast<const sockaddr*>(info.src_addr), info.src_addrlen)
+               : net::SocketAddress();
 }
 
 // As IPv6 has it, an IPv4 address mapped.
-iwarp::SocketAddress address_in(const rdm::Hello& hello) {
+net::SocketAddress address_in(const rdm::Hello& hello) {
     if (hello.family == 4) {
         sockaddr_in v4{};
         v4.sin_family = AF_INET;
         std::memcpy(&v4.sin_addr, hello.host.data() + 12, sizeof v4.sin_addr);
-        iwarp::SocketAddress address(reinterpret_cast<const sockaddr*>(&v4), sizeof v4);
+        net::SocketAddress address(reinterpret_cast<const sockaddr*>(&v4), sizeof v4);
         address.set_port(hello.port);
         return address;
     }
@@ -158,7 +158,7 @@ iwarp::SocketAddress address_in(const rdm::Hello& hello) {
     v6.sin6_family = AF_INET6;
     std::memcpy(&v6.sin6_addr, hello.host.data(), sizeof v6.sin6_addr);
     v6.sin6_scope_id = hello.scope;
-    iwarp::SocketAddress address(reinterpret_cast<const sockaddr*>(&v6), sizeof v6);
+    net::SocketAddress address(reinterpret_cast<const sockaddr*>(&v6), sizeof v6);
     address.set_port(hello.port);
     return address;
 }
@@ -167,7 +167,7 @@ core::RdmIdentity draw_identity() {
     const auto now = std::chrono::system_clock::now().time_since_epoch();
     return {static_cast<std::uint64_t>(
                 std::chrono::duration_cast<std::chrono::nanoseconds>(now).count()),
-            soft::random_bits() | 1};
+            engine::random_bits() | 1};
 }
 
 } // namespace
@@ -179,7 +179,7 @@ RdmEndpoint::RdmEndpoint(Domain& domain, Info info, void* context)
       directs_((info_->caps & FI_DIRECTED_RECV) != 0),
       tells_unknown_((info_->caps & FI_SOURCE_ERR) != 0), name_(address_in(*info_)),
       listener_(std::make_unique<SoftListener>(static_cast<AnyListenerOwner&>(*this),
-                                               domain.soft().settings())) {
+                                               domain.engine().settings())) {
     if (!peer_info_) {
         throw std::bad_alloc();
     }
@@ -216,7 +216,7 @@ int RdmEndpoint::open() {
     return 0;
 }
 
-int RdmEndpoint::set_name(const iwarp::SocketAddress& name) {
+int RdmEndpoint::set_name(const net::SocketAddress& name) {
     if (enabled()) {
         DAT_WARN(ep_ctrl, "fi_setname(): the endpoint is enabled already");
         return -FI_EOPBADSTATE;
@@ -233,12 +233,12 @@ int RdmEndpoint::set_name(const iwarp::SocketAddress& name) {
 // Until what the program was told to be sent has gone.
 void RdmEndpoint::drain() {
     using Clock = std::chrono::steady_clock;
-    const auto deadline = Clock::now() + domain_.soft().settings().end_grace;
+    const auto deadline = Clock::now() + domain_.engine().settings().end_grace;
     for (;;) {
         bool said = true;
         {
-            const soft::GateCaller in(gate_);
-            domain_.soft().progress();
+            const engine::BiasedLockOwner in(biased_lock_);
+            domain_.engine().progress();
             for (const auto& each : peers_) {
                 said = said && !each->owes();
             }
@@ -246,7 +246,7 @@ void RdmEndpoint::drain() {
         if (said || Clock::now() >= deadline) {
             return;
         }
-        pollfd fd{domain_.soft().wait_fd(), POLLIN, 0};
+        pollfd fd{domain_.engine().wait_fd(), POLLIN, 0};
         poll(&fd, 1, 1);
     }
 }
@@ -256,18 +256,18 @@ RdmEndpoint::~RdmEndpoint() {
         drain();
     }
     {
-        const soft::GateCaller in(gate_);
+        const engine::BiasedLockOwner in(biased_lock_);
         for (const auto& each : peers_) {
             each->say_goodbye();
         }
         if (watched_) {
-            domain_.soft().handshakes().remove(listener_->wait_fd(), *this);
-            domain_.soft().handshakes().disarm(turn_);
+            domain_.engine().handshakes().remove(listener_->wait_fd(), *this);
+            domain_.engine().handshakes().disarm(turn_);
         }
         for (const auto& each : peers_) {
             each->remove();
         }
-        domain_.soft().handshakes().disarm(turn_);
+        domain_.engine().handshakes().disarm(turn_);
         if (messages_) {
             messages_->flush();
         }
@@ -309,7 +309,7 @@ void RdmEndpoint::set_tx_flags(std::uint64_t flags) {
 }
 
 void RdmEndpoint::set_min_multi(std::size_t least) {
-    const soft::GateCaller in(gate_);
+    const engine::BiasedLockOwner in(biased_lock_);
     min_multi_ = least;
     if (messages_) {
         messages_->set_min_multi(least);
@@ -336,14 +336,15 @@ int RdmEndpoint::enable() {
                                      .with_data = FI_REMOTE_CQ_DATA,
                                      .released = FI_MULTI_RECV};
     const auto most = static_cast<std::uint32_t>(rdm_offering().queue_size);
-    auto messages = std::make_unique<rdm::Messages>(domain_.soft(), zone_.get(), flags, most, most);
+    auto messages =
+        std::make_unique<rdm::Messages>(domain_.engine(), zone_.get(), flags, most, most);
     if (const int rc = listener_->listen(kBacklog)) {
         DAT_WARN(ep_ctrl, "fi_enable(): cannot listen on %s: %s", name_.text().c_str(),
                  std::strerror(-rc));
         return rc;
     }
-    const soft::GateCaller in(gate_);
-    if (const int rc = domain_.soft().handshakes().add(listener_->wait_fd(), EPOLLIN, *this)) {
+    const engine::BiasedLockOwner in(biased_lock_);
+    if (const int rc = domain_.engine().handshakes().add(listener_->wait_fd(), EPOLLIN, *this)) {
         DAT_WARN(ep_ctrl, "fi_enable(): epoll: %s", std::strerror(-rc));
         return rc;
     }
@@ -355,7 +356,7 @@ int RdmEndpoint::enable() {
     enabled_ = true;
     av_->add(*this);
     domain_.show();
-    domain_.soft().need_progress();
+    domain_.engine().need_progress();
     msg = &rdm_msg_ops;
     tagged = &rdm_tagged_ops;
     rma = &rdm_rma_ops;
@@ -368,13 +369,13 @@ int RdmEndpoint::enable() {
 std::unique_ptr<Endpoint> RdmEndpoint::make_endpoint(EndpointWatcher& watcher) {
     auto made = std::make_unique<Endpoint>(domain_, *peer_info_, nullptr, core::State::unconnected,
                                            &watcher);
-    soft::Endpoint::Counters counters = counters_;
+    engine::Endpoint::Counters counters = counters_;
     counters.receive = nullptr; // of messages: counted where they are matched
     made->set_up(tx_cq_, rx_cq_, counters, tx_reports_);
     return made;
 }
 
-RdmPeer& RdmEndpoint::at_address(const iwarp::SocketAddress& address) {
+RdmPeer& RdmEndpoint::at_address(const net::SocketAddress& address) {
     RdmPeer*& found = by_address_[key_of(address)];
     if (!found) {
         if (peers_.size() == peers_.capacity()) {
@@ -394,7 +395,7 @@ RdmPeer& RdmEndpoint::at_address(const iwarp::SocketAddress& address) {
 }
 
 RdmPeer* RdmEndpoint::new_peer(fi_addr_t number, int& error) {
-    const iwarp::SocketAddress* const address = av_->find(number);
+    const net::SocketAddress* const address = av_->find(number);
     if (!address) {
         DAT_WARN(ep_data, "%llu is no address of the endpoint's address vector",
                  static_cast<unsigned long long>(number));
@@ -413,7 +414,7 @@ RdmPeer* RdmEndpoint::new_peer(fi_addr_t number, int& error) {
     return error ? nullptr : peer;
 }
 
-void RdmEndpoint::named(const iwarp::SocketAddress& address, fi_addr_t number) {
+void RdmEndpoint::named(const net::SocketAddress& address, fi_addr_t number) {
     const auto found = by_address_.find(key_of(address));
     if (found != by_address_.end() && found->second) {
         name_source(*found->second, number);
@@ -462,7 +463,7 @@ void RdmEndpoint::attempt(RdmPeer& peer) {
 void RdmEndpoint::attempt_over() {
     --attempting_;
     if (!waiting_.empty()) {
-        domain_.soft().handshakes().arm(turn_, soft::Clock::now());
+        domain_.engine().handshakes().arm(turn_, engine::Clock::now());
     }
 }
 
@@ -475,10 +476,10 @@ void RdmEndpoint::next_attempts() {
 
 // A request counts as one of the peer at the address that it names, whose other connection it may
 // end: so it has to come from there. Of this host both may be any address.
-bool RdmEndpoint::comes_from(const iwarp::SocketAddress& named,
-                             const iwarp::SocketAddress& peer) const {
+bool RdmEndpoint::comes_from(const net::SocketAddress& named,
+                             const net::SocketAddress& peer) const {
     return named.same_host(peer) ||
-           (iwarp::on_this_host(name_, peer) && iwarp::on_this_host(name_, named));
+           (net::on_this_host(name_, peer) && net::on_this_host(name_, named));
 }
 
 // Somebody asks for a connection.
@@ -494,7 +495,7 @@ void RdmEndpoint::announce(std::unique_ptr<Incoming> request) {
                  request->peer().text().c_str());
         return;
     }
-    const iwarp::SocketAddress named = address_in(hello);
+    const net::SocketAddress named = address_in(hello);
     if (!comes_from(named, request->peer())) {
         DAT_WARN(ep_ctrl,
                  "a connection request of %s is refused: it says that it is the reliable datagram "

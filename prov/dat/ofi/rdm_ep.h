@@ -28,7 +28,7 @@ class RdmEndpoint final : public fid_ep,
                           public Bindings,
                           private AnyListenerOwner,
                           private AddressUser,
-                          private soft::Pollable {
+                          private engine::Pollable {
   public:
     RdmEndpoint(Domain& domain, Info info, void* context); // throws std::bad_alloc
     // Waits, for a time that is bounded, until what was sent and is not reported has gone.
@@ -40,8 +40,8 @@ class RdmEndpoint final : public fid_ep,
 
     int bind_vector(AddressVector& av);
     int enable();
-    int set_name(const iwarp::SocketAddress& name);
-    iwarp::SocketAddress name() const { return name_; }
+    int set_name(const net::SocketAddress& name);
+    net::SocketAddress name() const { return name_; }
 
     void set_tx_flags(std::uint64_t flags);
     std::size_t inject_size() const { return inject_size_; }
@@ -49,7 +49,7 @@ class RdmEndpoint final : public fid_ep,
     bool directs_receives() const { return directs_; }
     void set_min_multi(std::size_t least);
 
-    // --- under the gate ---
+    // --- under the lock ---
 
     // The peer of that number of the address vector; nullptr: there is no such number, or no
     // memory (`error`).
@@ -63,7 +63,7 @@ class RdmEndpoint final : public fid_ep,
     // For its peers.
     core::RdmSelf& self() { return self_; }
     rdm::Hello hello() const;
-    // Its make_ready() may fail, and be called again. It is not destroyed under the gate. Throws
+    // Its make_ready() may fail, and be called again. It is not destroyed under the lock. Throws
     // std::bad_alloc.
     std::unique_ptr<Endpoint> make_endpoint(EndpointWatcher& watcher);
     // Only some attempts at once: begin_attempt() is called for it.
@@ -73,14 +73,14 @@ class RdmEndpoint final : public fid_ep,
 
   private:
     void announce(std::unique_ptr<Incoming> request) override;
-    bool comes_from(const iwarp::SocketAddress& named, const iwarp::SocketAddress& peer) const;
+    bool comes_from(const net::SocketAddress& named, const net::SocketAddress& peer) const;
     bool wants_more() override { return true; }
-    void named(const iwarp::SocketAddress& address, fi_addr_t number) override;
+    void named(const net::SocketAddress& address, fi_addr_t number) override;
     void removed(fi_addr_t number) override;
     void ready(std::uint32_t events) override;
 
     RdmPeer* new_peer(fi_addr_t number, int& error);
-    RdmPeer& at_address(const iwarp::SocketAddress& address);
+    RdmPeer& at_address(const net::SocketAddress& address);
     void name_source(RdmPeer& peer, fi_addr_t number);
     void drain();
     void next_attempts();
@@ -92,7 +92,7 @@ class RdmEndpoint final : public fid_ep,
     const std::size_t inject_size_;
     const bool directs_;
     const bool tells_unknown_; // FI_SOURCE_ERR
-    iwarp::SocketAddress name_;
+    net::SocketAddress name_;
     std::unique_ptr<AnyListener> listener_;
     bool watched_ = false; // listener_ is, by the domain
     core::RdmSelf self_;
@@ -102,7 +102,7 @@ class RdmEndpoint final : public fid_ep,
     std::unordered_map<AddressKey, RdmPeer*, AddressHash> by_address_;
     base::List<RdmPeer, WaitsForTurn> waiting_;
     std::uint32_t attempting_ = 0;
-    struct Turn final : soft::Timer {
+    struct Turn final : engine::Timer {
         explicit Turn(RdmEndpoint& of) : of_(of) {}
         void expired() override { of_.next_attempts(); }
         RdmEndpoint& of_;

@@ -21,7 +21,7 @@ constexpr std::uint64_t kRecvFlags = kRxOpFlags | FI_MORE;
 constexpr std::uint64_t kPeekFlags = FI_PEEK | FI_CLAIM | FI_DISCARD;
 
 // As many segments as a message of the call has.
-template <std::size_t Most> using Segments = std::array<soft::Iov, Most>;
+template <std::size_t Most> using Segments = std::array<engine::Iov, Most>;
 
 template <std::size_t Most>
 [[gnu::always_inline]] inline void convert(const iovec* iov, std::size_t count,
@@ -57,13 +57,13 @@ template <std::size_t Most>
     if (injected && length > ep.inject_size()) [[unlikely]] {
         return refuse_inject(m.call, length, ep.inject_size());
     }
-    if (const int rc = check_memory<Unlinked>(m.call, m.iov, m.count, soft::Touch::read))
+    if (const int rc = check_memory<Unlinked>(m.call, m.iov, m.count, engine::Touch::read))
         [[unlikely]] {
         return rc;
     }
     Segments<Most> segments;
     convert(m.iov, m.count, segments);
-    const soft::GateCaller in(ep.gate());
+    const engine::BiasedLockOwner in(ep.biased_lock());
     int error = 0;
     RdmPeer* const peer = ep.peer(m.peer, error);
     if (!peer) [[unlikely]] {
@@ -77,7 +77,8 @@ template <std::size_t Most>
     out.data = m.data;
     out.context = m.context;
     out.completion_flags = FI_SEND | (m.tagged ? FI_TAGGED : FI_MSG);
-    out.level = (m.flags & FI_TRANSMIT_COMPLETE) != 0 ? soft::Level::placed : soft::Level::taken;
+    out.level =
+        (m.flags & FI_TRANSMIT_COMPLETE) != 0 ? engine::Level::placed : engine::Level::taken;
     out.tagged = m.tagged;
     out.has_data = (m.flags & FI_REMOTE_CQ_DATA) != 0;
     out.injected = injected;
@@ -90,7 +91,7 @@ template <std::size_t Most>
 }
 
 [[gnu::noinline]] ssize_t send(fid_ep* f, const Message& m) {
-    return send_here<soft::kMaxIov>(f, m);
+    return send_here<engine::kMaxIov>(f, m);
 }
 
 // Whom a receive is of. False: `error`.
@@ -115,13 +116,13 @@ template <std::size_t Most>
     if (stays && m.count != 1) [[unlikely]] {
         return refuse_count(m.call, m.count, 1);
     }
-    if (const int rc = check_memory<Unlinked>(m.call, m.iov, m.count, soft::Touch::write))
+    if (const int rc = check_memory<Unlinked>(m.call, m.iov, m.count, engine::Touch::write))
         [[unlikely]] {
         return rc;
     }
     Segments<Most> segments;
     convert(m.iov, m.count, segments);
-    const soft::GateCaller in(ep.gate());
+    const engine::BiasedLockOwner in(ep.biased_lock());
     rdm::Messages::Incoming incoming;
     int error = 0;
     if (!find_source(ep, m.peer, incoming.source, error)) [[unlikely]] {
@@ -143,7 +144,7 @@ template <std::size_t Most>
 }
 
 [[gnu::noinline]] ssize_t receive(fid_ep* f, const Message& m) {
-    return receive_here<soft::kMaxIov>(f, m);
+    return receive_here<engine::kMaxIov>(f, m);
 }
 
 // What a claim leaves in the context until it is used.
@@ -151,7 +152,7 @@ rdm::Unexpected*& claim_in(void* context) {
     return reinterpret_cast<rdm::Unexpected*&>(static_cast<fi_context*>(context)->internal[0]);
 }
 
-// Under the gate.
+// Under the lock.
 ssize_t receive_peeked(RdmEndpoint& ep, const Message& m, const rdm::Messages::Incoming& in) {
     const bool peeks = (m.flags & FI_PEEK) != 0;
     const bool claims = (m.flags & FI_CLAIM) != 0;
@@ -165,7 +166,7 @@ ssize_t receive_peeked(RdmEndpoint& ep, const Message& m, const rdm::Messages::I
         return -FI_EINVAL;
     }
     if (peeks) {
-        ep.domain().soft().progress();
+        ep.domain().engine().progress();
         ep.messages().peek(in, discards, claims ? &claim_in(m.context) : nullptr);
         return 0;
     }

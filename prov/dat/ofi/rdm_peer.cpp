@@ -5,9 +5,9 @@
 
 #include "base/attempt.h"
 #include "base/log.h"
+#include "engine/random.h"
 #include "ofi/errors.h"
 #include "ofi/rdm_ep.h"
-#include "soft/random.h"
 
 #include <array>
 #include <chrono>
@@ -33,9 +33,8 @@ core::RdmReply reply_in(const rdm::Hello& hello) {
 
 } // namespace
 
-RdmPeer::RdmPeer(RdmEndpoint& endpoint, rdm::Messages& messages,
-                 const iwarp::SocketAddress& address, std::uint32_t number,
-                 std::uint32_t unknown_source)
+RdmPeer::RdmPeer(RdmEndpoint& endpoint, rdm::Messages& messages, const net::SocketAddress& address,
+                 std::uint32_t number, std::uint32_t unknown_source)
     : rdm::Peer(messages, static_cast<rdm::PeerOwner&>(*this), number), of_(endpoint),
       address_(address), unknown_source_(unknown_source) {}
 
@@ -65,7 +64,7 @@ void RdmPeer::act(const Answer& answer, Incoming* request) {
         fail();
     }
     if (answer.has(RdmAction::stop)) {
-        of_.domain().soft().handshakes().disarm(*this);
+        of_.domain().engine().handshakes().disarm(*this);
     }
     if (answer.has(RdmAction::drop)) {
         drop_soon();
@@ -94,7 +93,7 @@ void RdmPeer::act(const Answer& answer, Incoming* request) {
             return; // whose messages need no connection
         }
         if (answer.stimulus == core::RdmStimulus::established) {
-            connected(endpoint_->soft(), window_, false);
+            connected(endpoint_->engine(), window_, false);
         } else {
             go_on();
         }
@@ -103,8 +102,8 @@ void RdmPeer::act(const Answer& answer, Incoming* request) {
 
 void RdmPeer::start_timer() {
     const auto after = std::chrono::microseconds(
-        machine_.retry_us(kLimits, static_cast<std::uint32_t>(soft::random_bits())));
-    of_.domain().soft().handshakes().arm(*this, after);
+        machine_.retry_us(kLimits, static_cast<std::uint32_t>(engine::random_bits())));
+    of_.domain().engine().handshakes().arm(*this, after);
 }
 
 void RdmPeer::expired() { act(machine_.due(has_queued() || rma_waits_, kLimits)); }
@@ -114,20 +113,20 @@ void RdmPeer::drop_soon() {
     current_ = 0;
     parted();
     attempt_over();
-    of_.domain().soft().defer(drop_);
+    of_.domain().engine().defer(drop_);
 }
 
 void RdmPeer::drop() {
-    soft::Domain::forget(drop_);
+    engine::Domain::forget(drop_);
     if (endpoint_ && (current_ == 0 || std::exchange(gives_up_, false))) {
-        endpoint_->soft().disconnect(false);
+        endpoint_->engine().disconnect(false);
     }
 }
 
 // Not in the middle of its link's work.
 void RdmPeer::end_now() {
     current_ = 0;
-    endpoint_->soft().disconnect(false);
+    endpoint_->engine().disconnect(false);
     parted();
 }
 
@@ -155,9 +154,9 @@ bool RdmPeer::make_endpoint() {
         return false;
     }
     drop();
-    endpoint_->soft().set_sink(this);
-    return endpoint_->soft().core().state() == core::State::unconnected ||
-           endpoint_->soft().reset();
+    endpoint_->engine().set_sink(this);
+    return endpoint_->engine().core().state() == core::State::unconnected ||
+           endpoint_->engine().reset();
 }
 
 // Its turn among the attempts has come.
@@ -209,7 +208,7 @@ void RdmPeer::requested_by_self(Incoming& request) {
     if (!make(far_end_, unready_far_end_, unheard_)) {
         return;
     }
-    soft::Endpoint& far = far_end_->soft();
+    engine::Endpoint& far = far_end_->engine();
     far.disconnect(false);
     far.set_sink(this);
     if (far.core().state() == core::State::unconnected || far.reset()) {
@@ -245,7 +244,7 @@ void RdmPeer::give_up(rdm::Peer&) {
     DAT_WARN(ep_data, "out of memory for messages of the peer %s: its connection ends",
              address_.text().c_str());
     gives_up_ = true;
-    of_.domain().soft().defer(drop_);
+    of_.domain().engine().defer(drop_);
 }
 
 void RdmPeer::confirmed(rdm::Peer&) { act(machine_.confirmed(current_)); }
@@ -280,7 +279,7 @@ void RdmPeer::raised(const core::ConnectionEvent& event) {
         if (machine_.state() == RdmState::connecting) {
             return note_answer(event);
         }
-        return connected(endpoint_->soft(), window_, true);
+        return connected(endpoint_->engine(), window_, true);
     }
     attempt_over();
     if (machine_.state() == RdmState::connecting) {
@@ -301,14 +300,14 @@ void RdmPeer::raised(const core::ConnectionEvent& event) {
 }
 
 void RdmPeer::remove() {
-    of_.domain().soft().handshakes().disarm(*this);
+    of_.domain().engine().handshakes().disarm(*this);
     of_.forget(*this);
     attempt_over();
     if (endpoint_) {
         end_now();
     }
     fail();
-    soft::Domain::forget(drop_);
+    engine::Domain::forget(drop_);
 }
 
 } // namespace dat::ofi

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // A peer of a reliable datagram endpoint: what makes, keeps and ends the one connection to it, by
-// the table of core/rdm_peer.def. Under the domain's gate, but for the destructor.
+// the table of core/rdm_peer.def. Under the domain's lock, but for the destructor.
 // May include: ofi, libfabric.
 #ifndef DAT_OFI_RDM_PEER_H
 #define DAT_OFI_RDM_PEER_H
 
 #include "base/list.h"
 #include "core/rdm_peer.h"
+#include "engine/reactor.h"
 #include "ofi/ep.h"
 #include "ofi/incoming.h"
 #include "rdm/messages.h"
-#include "soft/reactor.h"
 
 #include <cstdint>
 #include <memory>
@@ -26,16 +26,16 @@ struct WaitsForTurn;
 class RdmPeer final : public rdm::Peer,
                       private rdm::PeerOwner,
                       private EndpointWatcher,
-                      private soft::Timer,
+                      private engine::Timer,
                       public base::Hook<WaitsForTurn> {
   public:
     // `unknown_source`: CompletionQueue::source_for() of the address; 0: messages whose source has
     // no number are as others. Throws std::bad_alloc.
-    RdmPeer(RdmEndpoint& endpoint, rdm::Messages& messages, const iwarp::SocketAddress& address,
+    RdmPeer(RdmEndpoint& endpoint, rdm::Messages& messages, const net::SocketAddress& address,
             std::uint32_t number, std::uint32_t unknown_source);
-    ~RdmPeer(); // not under the gate; after remove()
+    ~RdmPeer(); // not under the lock; after remove()
 
-    const iwarp::SocketAddress& address() const { return address_; }
+    const net::SocketAddress& address() const { return address_; }
     std::uint32_t unknown_source() const { return unknown_source_; }
     // A request that says to be from this address.
     void requested(Incoming& request, const rdm::Hello& hello);
@@ -78,7 +78,7 @@ class RdmPeer final : public rdm::Peer,
     void start_timer();
 
     // What has to be done outside of a link's work.
-    struct Drop final : soft::Deferred {
+    struct Drop final : engine::Deferred {
         explicit Drop(RdmPeer& peer) : peer_(peer) {}
         void run() override { peer_.drop(); }
         RdmPeer& peer_;
@@ -90,7 +90,7 @@ class RdmPeer final : public rdm::Peer,
     };
 
     RdmEndpoint& of_;
-    const iwarp::SocketAddress address_;
+    const net::SocketAddress address_;
     const std::uint32_t unknown_source_;
     core::RdmPeer machine_;
     std::unique_ptr<Endpoint> endpoint_; // made when first needed

@@ -20,7 +20,7 @@ namespace {
 // until the one it is of is closed.
 Endpoint* endpoint_towards(fid_ep* f, fi_addr_t to, ssize_t& error) {
     RdmEndpoint& ep = rdm_of(f);
-    const soft::GateCaller in(ep.gate());
+    const engine::BiasedLockOwner in(ep.biased_lock());
     int rc = 0;
     RdmPeer* const peer = ep.peer(to, rc);
     error = peer ? peer->ready_for_rma() : rc;

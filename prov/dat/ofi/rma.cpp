@@ -3,9 +3,9 @@
 // RDMA reads and writes, fi_rma(3). May include: ofi, libfabric.
 #include "base/canary.h"
 #include "base/log.h"
+#include "engine/inbox.h"
 #include "ofi/no_op.h"
 #include "ofi/post.h"
-#include "soft/inbox.h"
 
 #include <rdma/fi_rma.h>
 
@@ -46,21 +46,21 @@ int check_remote(const char* call, const fi_msg_rma& msg, std::size_t length, st
 // ones; its segments are in `local`. The levels that wait for the peer, and what it is told, are
 // the last one's: it confirms in order.
 Post part_of(const Post& whole, std::span<const fi_rma_iov> remote, std::size_t i,
-             std::size_t offset, std::span<iovec, soft::kMaxIov> local, bool reported) {
+             std::size_t offset, std::span<iovec, engine::kMaxIov> local, bool reported) {
     constexpr std::uint64_t kOfLast = kDataFlags | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE;
-    std::array<soft::Iov, soft::kMaxIov> from;
+    std::array<engine::Iov, engine::kMaxIov> from;
     for (std::size_t k = 0; k < whole.count; ++k) {
         from[k] = {static_cast<std::byte*>(whole.iov[k].iov_base), whole.iov[k].iov_len};
     }
     const bool last = i + 1 == remote.size();
     Post part = whole;
-    part.count = soft::gather({from.data(), whole.count}, offset, remote[i].len, local);
+    part.count = engine::gather({from.data(), whole.count}, offset, remote[i].len, local);
     part.iov = local.data();
     part.length = remote[i].len;
     part.address = remote[i].addr;
     part.key = remote[i].key;
     part.flags &= ~((last ? 0 : kOfLast) | (i == 0 ? 0 : FI_FENCE));
-    part.role = last ? soft::Role::last : reported ? soft::Role::part : soft::Role::owed_part;
+    part.role = last ? engine::Role::last : reported ? engine::Role::part : engine::Role::owed_part;
     return part;
 }
 
@@ -71,8 +71,8 @@ ssize_t submit_divided(const char* call, fid_ep* f, const Post& post, const fi_m
     if (const int rc = check_request<Path>(call, ep, post)) {
         return rc;
     }
-    typename Path::Caller in(ep.gate());
-    soft::Endpoint& endpoint = ep.soft();
+    typename Path::Caller in(ep.biased_lock());
+    engine::Endpoint& endpoint = ep.engine();
     const std::size_t offered =
         std::min<std::size_t>(ep.domain().offering().remote_segments, endpoint.limits().requests);
     if (const int rc = check_remote(call, msg, post.length, offered)) {
@@ -84,27 +84,28 @@ ssize_t submit_divided(const char* call, fid_ep* f, const Post& post, const fi_m
     const bool reported = ep.tx_reported(post.flags);
     const std::span remote(msg.rma_iov, msg.rma_iov_count);
     std::size_t offset = 0;
-    const core::PostVerdict verdict =
-        soft::post_divided(endpoint, remote.size(), (post.flags & FI_MORE) != 0,
-                           [&](soft::Request& request, std::uint64_t seq, std::size_t i) {
-                               std::array<iovec, soft::kMaxIov> local;
-                               Post each = post;
-                               if (i < remote.size()) {
-                                   each = part_of(post, remote, i, offset, local, reported);
-                                   offset += remote[i].len;
-                               }
-                               fill(request, endpoint.inline_area(seq), endpoint.request_aside(seq),
-                                    each, reported && each.role != soft::Role::part);
-                           });
+    const core::PostVerdict verdict = engine::post_divided(
+        endpoint, remote.size(), (post.flags & FI_MORE) != 0,
+        [&](engine::Request& request, std::uint64_t seq, std::size_t i) {
+            std::array<iovec, engine::kMaxIov> local;
+            Post each = post;
+            if (i < remote.size()) {
+                each = part_of(post, remote, i, offset, local, reported);
+                offset += remote[i].len;
+            }
+            fill(request, endpoint.inline_area(seq), endpoint.request_extra_segments(seq), each,
+                 reported && each.role != engine::Role::part);
+        });
     return verdict == core::PostVerdict::posted ? 0 : result_of(call, ep, verdict);
 }
 
 // The calls over one Path.
 template <class Path> struct Rma {
-    template <soft::OpCode Op>
-    static constexpr std::uint64_t kDone = FI_RMA | (Op == soft::OpCode::read ? FI_READ : FI_WRITE);
+    template <engine::OpCode Op>
+    static constexpr std::uint64_t kDone = FI_RMA |
+                                           (Op == engine::OpCode::read ? FI_READ : FI_WRITE);
 
-    template <soft::OpCode Op>
+    template <engine::OpCode Op>
     static ssize_t vector(const char* call, fid_ep* ep, const iovec* iov, void* const* desc,
                           std::size_t count, std::uint64_t address, std::uint64_t key,
                           void* context, std::uint64_t more_flags = 0, std::uint64_t data = 0) {
@@ -125,7 +126,7 @@ template <class Path> struct Rma {
                              .descriptors = desc});
     }
 
-    template <soft::OpCode Op>
+    template <engine::OpCode Op>
     [[gnu::noinline]] static ssize_t one(const char* call, fid_ep* ep, const void* buf,
                                          std::size_t len, void* desc, std::uint64_t address,
                                          std::uint64_t key, void* context,
@@ -134,11 +135,11 @@ template <class Path> struct Rma {
         return vector<Op>(call, ep, &iov, &desc, 1, address, key, context, more_flags, data);
     }
 
-    template <soft::OpCode Op>
+    template <engine::OpCode Op>
     static ssize_t message(const char* call, fid_ep* ep, const fi_msg_rma& msg,
                            std::uint64_t flags) {
         constexpr std::uint64_t kOffered =
-            Op == soft::OpCode::write ? kRequestFlags | kDataFlags : kRequestFlags;
+            Op == engine::OpCode::write ? kRequestFlags | kDataFlags : kRequestFlags;
         if (const int rc = check(call, msg.iov_count, flags, kOffered)) {
             return rc;
         }
@@ -172,25 +173,25 @@ template <class Path> struct Rma {
 
     static ssize_t read(fid_ep* ep, void* buf, std::size_t len, void* desc, fi_addr_t,
                         std::uint64_t address, std::uint64_t key, void* context) {
-        return one<soft::OpCode::read>("fi_read()", ep, buf, len, desc, address, key, context);
+        return one<engine::OpCode::read>("fi_read()", ep, buf, len, desc, address, key, context);
     }
 
     static ssize_t readv(fid_ep* ep, const iovec* iov, void** desc, std::size_t count, fi_addr_t,
                          std::uint64_t address, std::uint64_t key, void* context) {
-        return vector<soft::OpCode::read>("fi_readv()", ep, iov, desc, count, address, key,
-                                          context);
+        return vector<engine::OpCode::read>("fi_readv()", ep, iov, desc, count, address, key,
+                                            context);
     }
 
     static ssize_t readmsg(fid_ep* ep, const fi_msg_rma* msg, std::uint64_t flags) {
-        return message<soft::OpCode::read>("fi_readmsg()", ep, *msg, flags);
+        return message<engine::OpCode::read>("fi_readmsg()", ep, *msg, flags);
     }
 
     // An RDMA write of one segment.
     [[gnu::always_inline]] static Post post_of(const iovec& iov, void* const& desc,
                                                std::uint64_t address, std::uint64_t key,
                                                void* context, std::uint64_t flags) {
-        return {.op = soft::OpCode::write,
-                .completion_flags = kDone<soft::OpCode::write>,
+        return {.op = engine::OpCode::write,
+                .completion_flags = kDone<engine::OpCode::write>,
                 .iov = &iov,
                 .count = 1,
                 .length = iov.iov_len,
@@ -209,10 +210,9 @@ template <class Path> struct Rma {
         const auto usual = [&](std::uint64_t known) __attribute__((always_inline)) {
             return post_of(iov, desc, address, key, context, known);
         };
-        if constexpr (Path::kStraight) {
-            if ((flags == kUsual && submit_straight<Path>(ep, usual(kUsual))) ||
-                (flags == kUsualPlaced && submit_straight<Path>(ep, usual(kUsualPlaced))))
-                [[likely]] {
+        if constexpr (Path::kFast) {
+            if ((flags == kUsual && submit_fast<Path>(ep, usual(kUsual))) ||
+                (flags == kUsualPlaced && submit_fast<Path>(ep, usual(kUsualPlaced)))) [[likely]] {
                 return 0;
             }
         } else if (flags == kUsual) [[likely]] {
@@ -220,17 +220,17 @@ template <class Path> struct Rma {
         } else if (flags == kUsualPlaced) {
             return submit_here<Path>("fi_write()", ep, usual(kUsualPlaced));
         }
-        return one<soft::OpCode::write>("fi_write()", ep, buf, len, desc, address, key, context);
+        return one<engine::OpCode::write>("fi_write()", ep, buf, len, desc, address, key, context);
     }
 
     static ssize_t writev(fid_ep* ep, const iovec* iov, void** desc, std::size_t count, fi_addr_t,
                           std::uint64_t address, std::uint64_t key, void* context) {
-        return vector<soft::OpCode::write>("fi_writev()", ep, iov, desc, count, address, key,
-                                           context);
+        return vector<engine::OpCode::write>("fi_writev()", ep, iov, desc, count, address, key,
+                                             context);
     }
 
     static ssize_t writemsg(fid_ep* ep, const fi_msg_rma* msg, std::uint64_t flags) {
-        return message<soft::OpCode::write>("fi_writemsg()", ep, *msg, flags);
+        return message<engine::OpCode::write>("fi_writemsg()", ep, *msg, flags);
     }
 
     static ssize_t silent(const char* call, fid_ep* ep, const void* buf, std::size_t len,
@@ -238,15 +238,15 @@ template <class Path> struct Rma {
                           std::uint64_t data = 0) {
         const iovec iov{const_cast<void*>(buf), len};
         return submit<Path>(call, ep,
-                            {.op = soft::OpCode::write,
-                             .completion_flags = kDone<soft::OpCode::write>,
+                            {.op = engine::OpCode::write,
+                             .completion_flags = kDone<engine::OpCode::write>,
                              .iov = &iov,
                              .count = 1,
                              .length = len,
                              .flags = flags,
                              .address = address,
                              .key = key,
-                             .role = soft::Role::silent,
+                             .role = engine::Role::silent,
                              .data = data});
     }
 
@@ -258,8 +258,8 @@ template <class Path> struct Rma {
     static ssize_t writedata(fid_ep* ep, const void* buf, std::size_t len, void* desc,
                              std::uint64_t data, fi_addr_t, std::uint64_t address,
                              std::uint64_t key, void* context) {
-        return one<soft::OpCode::write>("fi_writedata()", ep, buf, len, desc, address, key, context,
-                                        FI_REMOTE_CQ_DATA, data);
+        return one<engine::OpCode::write>("fi_writedata()", ep, buf, len, desc, address, key,
+                                          context, FI_REMOTE_CQ_DATA, data);
     }
 
     static ssize_t injectdata(fid_ep* ep, const void* buf, std::size_t len, std::uint64_t data,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// A thread of the application that may sleep for completions. May include: soft.
+// A thread of the application that may sleep for completions. May include: engine.
 #ifndef DAT_OFI_SLEEPER_H
 #define DAT_OFI_SLEEPER_H
 
-#include "soft/domain.h"
+#include "engine/domain.h"
 
 namespace dat::ofi {
 
@@ -12,13 +12,13 @@ namespace dat::ofi {
 // off until a progress() that nobody calls.
 class Sleeper {
   public:
-    explicit Sleeper(soft::Domain& domain) : domain_(domain) { domain_.sleeper_begins(); }
+    explicit Sleeper(engine::Domain& domain) : domain_(domain) { domain_.sleeper_begins(); }
     ~Sleeper() { domain_.sleeper_ends(); }
     Sleeper(const Sleeper&) = delete;
     Sleeper& operator=(const Sleeper&) = delete;
 
   private:
-    soft::Domain& domain_;
+    engine::Domain& domain_;
 };
 
 } // namespace dat::ofi

@@ -24,17 +24,17 @@ ssize_t post(const char* call, fid_ep* f, const iovec* iov, std::size_t count, v
             check(call, count, flags, kReceiveFlags & ~(FI_MULTI_RECV | FI_DAT_UNSIGNALLED))) {
         return rc;
     }
-    if (const int rc = check_memory<Path>(call, iov, count, soft::Touch::write)) {
+    if (const int rc = check_memory<Path>(call, iov, count, engine::Touch::write)) {
         return rc;
     }
     SharedContext& srx = srx_of(f);
-    const soft::GateCaller in(srx.gate());
+    const engine::BiasedLockOwner in(srx.biased_lock());
     if (srx.receives().full()) {
         return -FI_EAGAIN;
     }
     // Whose queue reports it, and whether it does so selectively, is not known yet.
-    srx.receives().post([&](soft::Receive& receive, soft::Iov* aside) {
-        fill(receive, aside, iov, count, context, true, false);
+    srx.receives().post([&](engine::Receive& receive, engine::Iov* extra_segments) {
+        fill(receive, extra_segments, iov, count, context, true, false);
     });
     return 0;
 }
@@ -56,13 +56,13 @@ template <class Path> ssize_t recvmsg(fid_ep* srx, const fi_msg* msg, std::uint6
 
 ssize_t cancel(fid_t f, void* context) {
     SharedContext& srx = object_of<SharedContext, fid_ep>(f);
-    const soft::GateCaller in(srx.gate());
+    const engine::BiasedLockOwner in(srx.biased_lock());
     return srx.receives().cancel(context) ? 0 : -FI_ENOENT;
 }
 
 ssize_t size_left(fid_ep* f) {
     SharedContext& srx = srx_of(f);
-    const soft::GateCaller in(srx.gate());
+    const engine::BiasedLockOwner in(srx.biased_lock());
     return srx.receives().limit() - srx.receives().waiting();
 }
 
@@ -82,7 +82,7 @@ int control(fid_t, int command, void*) { return command == FI_ENABLE ? 0 : -FI_E
 
 int available(fid_ep* f, std::uint32_t* count) {
     SharedContext& srx = srx_of(f);
-    const soft::GateCaller in(srx.gate());
+    const engine::BiasedLockOwner in(srx.biased_lock());
     *count = srx.receives().waiting();
     return 0;
 }
@@ -150,7 +150,7 @@ SharedContext::SharedContext(Domain& domain, std::uint32_t size, std::uint64_t o
     fid.ops = &g_fid_ops;
     ops = &g_ep_ops;
     cm = &no_cm_ops;
-    msg = domain.soft().settings().check_buffers ? &g_msg_ops_checked : &g_msg_ops;
+    msg = domain.engine().settings().check_buffers ? &g_msg_ops_checked : &g_msg_ops;
     rma = &no_rma_ops;
     tagged = &no_tagged_ops;
     atomic = &no_atomic_ops;
@@ -171,7 +171,7 @@ int SharedContext::set_low_watermark(std::uint32_t count) {
                  receives_.limit());
         return -FI_EINVAL;
     }
-    const soft::GateCaller in(gate());
+    const engine::BiasedLockOwner in(biased_lock());
     receives_.set_low_watermark(count, *this);
     return 0;
 }
@@ -180,12 +180,12 @@ int open_srx(fid_domain* domain, fi_rx_attr* attr, fid_ep** srx, void* context) 
     const std::size_t size = attr && attr->size ? attr->size : kDefaultQueueSize;
     const std::uint64_t flags = attr ? attr->op_flags : 0;
     if (size > kMaxSharedSize || (flags & ~kRxOpFlags) != 0 ||
-        (attr && attr->iov_limit > soft::kMaxIov)) {
+        (attr && attr->iov_limit > engine::kMaxIov)) {
         DAT_WARN(ep_ctrl,
                  "fi_srx_context(): size = %zu, op_flags = 0x%llx, iov_limit = %zu; at most %zu, "
                  "0x%llx and %zu are offered",
                  size, static_cast<unsigned long long>(flags), attr ? attr->iov_limit : 0,
-                 kMaxSharedSize, static_cast<unsigned long long>(kRxOpFlags), soft::kMaxIov);
+                 kMaxSharedSize, static_cast<unsigned long long>(kRxOpFlags), engine::kMaxIov);
         return -FI_EINVAL;
     }
     if (!domain_of(domain).offering().shared_receives) {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // The shared receive context: receives for several endpoints of a domain.
-// May include: ofi, soft, libfabric.
+// May include: ofi, engine, libfabric.
 #ifndef DAT_OFI_SRX_H
 #define DAT_OFI_SRX_H
 
+#include "engine/shared_receives.h"
 #include "ofi/domain.h"
 #include "ofi/fid.h"
-#include "soft/shared_receives.h"
 
 #include <rdma/fi_endpoint.h>
 
@@ -15,7 +15,7 @@
 
 namespace dat::ofi {
 
-class SharedContext final : public fid_ep, private soft::SharedReceivesOwner {
+class SharedContext final : public fid_ep, private engine::SharedReceivesOwner {
   public:
     // Throws std::bad_alloc.
     SharedContext(Domain& domain, std::uint32_t size, std::uint64_t op_flags, void* context);
@@ -24,8 +24,8 @@ class SharedContext final : public fid_ep, private soft::SharedReceivesOwner {
 
     Users users; // endpoints bound to it
     Domain& domain() { return domain_; }
-    soft::Gate& gate() { return domain_.gate(); }
-    soft::SharedReceives& receives() { return receives_; }
+    engine::BiasedLock& biased_lock() { return domain_.biased_lock(); }
+    engine::SharedReceives& receives() { return receives_; }
     std::uint64_t op_flags() const { return op_flags_; }
     int set_low_watermark(std::uint32_t count);
 
@@ -34,7 +34,7 @@ class SharedContext final : public fid_ep, private soft::SharedReceivesOwner {
 
     Domain& domain_;
     const std::uint64_t op_flags_;
-    soft::SharedReceives receives_;
+    engine::SharedReceives receives_;
 };
 
 // fi_srx_context(3).

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See wait.h. May include: base, soft/kernel.h, std, system headers.
+// See wait.h. May include: base, engine/kernel.h, std, system headers.
 #include "ofi/wait.h"
 
 #include "base/log.h"
-#include "soft/kernel.h"
+#include "engine/kernel.h"
 
 #include <cerrno>
 #include <chrono>

@@ -45,7 +45,7 @@ class WaitSet {
 
 // Sleeps until `fd` is readable, or the time is over, which a negative time never is: 0.
 // -EBADF: `fd` is none any more; logged. A signal handler does not end the sleep. The thread may
-// be cancelled (pthread_cancel(3)) here, and nowhere else in the provider: no lock or gate is
+// be cancelled (pthread_cancel(3)) here, and nowhere else in the provider: no lock is
 // held, and what the caller keeps is given back as it unwinds.
 int wait_readable(int fd, int timeout_ms);
 

@@ -22,15 +22,15 @@ class MemoryWindow final : public fid_mr {
     MemoryWindow(Domain& domain, ZoneHandle zone, void* context);
     ~MemoryWindow() {
         {
-            const soft::GateCaller in(domain.gate());
-            domain.soft().regions().close(window);
+            const engine::BiasedLockOwner in(domain.biased_lock());
+            domain.engine().regions().close(window);
         }
         domain.users.remove();
     }
 
     Domain& domain;
     const ZoneHandle zone;
-    soft::Window window; // guarded by the gate
+    engine::Window window; // guarded by the lock
 };
 
 int close(fid_t f) {
@@ -92,16 +92,16 @@ int refuse(int rc, const char* why) {
     return rc;
 }
 
-// The window as the table keeps it. 0 or -FI_E*. Under the gate.
-int describe(const fi_dat_bind& bind, const MemoryWindow& window, const soft::Endpoint& endpoint,
-             soft::Region& region) {
+// The window as the table keeps it. 0 or -FI_E*. Under the lock.
+int describe(const fi_dat_bind& bind, const MemoryWindow& window, const engine::Endpoint& endpoint,
+             engine::Region& region) {
     if (window.zone.get() != endpoint.zone()) {
         return refuse(-FI_EACCES, "the window is of another protection zone than the endpoint");
     }
     if (bind.len == 0) {
         return 0; // RMR-7
     }
-    const soft::Region* whole = region_of(bind.mr, window.domain);
+    const engine::Region* whole = region_of(bind.mr, window.domain);
     if (!whole) {
         return refuse(-FI_EINVAL, "mr is no memory region of the endpoint's domain");
     }
@@ -123,14 +123,14 @@ int describe(const fi_dat_bind& bind, const MemoryWindow& window, const soft::En
     region.address = by_address ? reinterpret_cast<std::uintptr_t>(bind.addr) : 0;
     region.zone = whole->zone;
     region.access = static_cast<std::uint8_t>(
-        ((bind.access & FI_REMOTE_READ) != 0 ? soft::kRemoteRead : 0) |
-        ((bind.access & FI_REMOTE_WRITE) != 0 ? soft::kRemoteWrite : 0) |
-        ((bind.access & FI_DAT_INVALIDATE) != 0 ? soft::kRemoteInvalidate : 0));
+        ((bind.access & FI_REMOTE_READ) != 0 ? engine::kRemoteRead : 0) |
+        ((bind.access & FI_REMOTE_WRITE) != 0 ? engine::kRemoteWrite : 0) |
+        ((bind.access & FI_DAT_INVALIDATE) != 0 ? engine::kRemoteInvalidate : 0));
     return 0;
 }
 
-// The key that the device gives it; 0: the table is to give one. 0 or -FI_E*. Under the gate.
-int device_key(Domain& domain, const soft::Region& region, std::uint32_t source,
+// The key that the device gives it; 0: the table is to give one. 0 or -FI_E*. Under the lock.
+int device_key(Domain& domain, const engine::Region& region, std::uint32_t source,
                const fi_dat_bind& bind, std::uint32_t& key) {
     if (!domain.device() || bind.len == 0) {
         return 0;
@@ -138,7 +138,7 @@ int device_key(Domain& domain, const soft::Region& region, std::uint32_t source,
     if ((bind.flags & FI_DAT_ZERO_BASED) != 0) {
         return refuse(-FI_EINVAL, "flags: FI_DAT_ZERO_BASED is not offered on an RDMA device");
     }
-    const soft::Region& whole = *domain.soft().regions().region(source);
+    const engine::Region& whole = *domain.engine().regions().region(source);
     const bool writes = (bind.access & FI_REMOTE_WRITE) != 0;
     const int rc = domain.device()->make_window(region.zone, whole.base, source, writes, key);
     return rc == -EACCES ? refuse(-FI_EACCES, "FI_REMOTE_WRITE to a region that this side may not "
@@ -146,13 +146,13 @@ int device_key(Domain& domain, const soft::Region& region, std::uint32_t source,
                          : fi_result(rc);
 }
 
-void fill(soft::Request& request, const fi_dat_bind& bind, std::uint32_t key, bool reported) {
-    request = soft::Request{};
+void fill(engine::Request& request, const fi_dat_bind& bind, std::uint32_t key, bool reported) {
+    request = engine::Request{};
     request.context = bind.context;
     request.completion_flags = FI_DAT_BIND;
     request.remote_key = key;
-    request.op = soft::OpCode::bind;
-    request.level = soft::Level::taken;
+    request.op = engine::OpCode::bind;
+    request.level = engine::Level::taken;
     request.fence = (bind.flags & FI_FENCE) != 0;
     request.signaled = reported;
 }
@@ -173,10 +173,10 @@ int Endpoint::bind_window(const fi_dat_bind& bind, std::uint64_t& key) {
                  static_cast<unsigned long long>(kRights), static_cast<unsigned long long>(kFlags));
         return -FI_EINVAL;
     }
-    const soft::GateCaller in(gate());
-    soft::MrTable& table = domain_.soft().regions();
-    soft::Region region;
-    if (const int rc = describe(bind, *window, soft_, region)) {
+    const engine::BiasedLockOwner in(biased_lock());
+    engine::MrTable& table = domain_.engine().regions();
+    engine::Region region;
+    if (const int rc = describe(bind, *window, engine_, region)) {
         return rc;
     }
     if (!enabled_) {
@@ -197,7 +197,7 @@ int Endpoint::bind_window(const fi_dat_bind& bind, std::uint64_t& key) {
         return refuse(-FI_ENOMEM, "out of memory");
     }
     const core::PostVerdict verdict = Unlinked::post(
-        soft_, (bind.flags & FI_MORE) != 0, [&](soft::Request& request, std::uint64_t) {
+        engine_, (bind.flags & FI_MORE) != 0, [&](engine::Request& request, std::uint64_t) {
             fill(request, bind, prepared, tx_reported(bind.flags));
         });
     if (verdict != core::PostVerdict::posted && verdict != core::PostVerdict::flushed) {

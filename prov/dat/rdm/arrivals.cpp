@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See messages.h: what comes from a peer, the endpoint itself among them. May include: rdm, soft,
+// See messages.h: what comes from a peer, the endpoint itself among them. May include: rdm, engine,
 // core, base.
 #include "rdm/limits.h"
 #include "rdm/messages.h"
@@ -108,7 +108,7 @@ bool Peer::take_message(const Head& head, const std::byte* at, std::size_t size)
         if ((head.flags & kWantsDone) != 0) [[unlikely]] {
             at = get(at, id);
         }
-        const soft::Iov payload{const_cast<std::byte*>(at), length};
+        const engine::Iov payload{const_cast<std::byte*>(at), length};
         messages_.into(receive, *this, tag, head.flags, data, {&payload, 1}, length);
         took(cost);
         if (id != 0) [[unlikely]] {

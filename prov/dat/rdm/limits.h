@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// What is sent at once, and what is held, at most. May include: rdm, soft.
+// What is sent at once, and what is held, at most. May include: rdm, engine.
 #ifndef DAT_RDM_LIMITS_H
 #define DAT_RDM_LIMITS_H
 
+#include "links/shm/segment.h"
 #include "rdm/wire.h"
-#include "soft/shm/segment.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See messages.h: the receives of an endpoint, and what is held. May include: rdm, soft, core,
+// See messages.h: the receives of an endpoint, and what is held. May include: rdm, engine, core,
 // base.
 #include "rdm/messages.h"
 
 #include "base/assert.h"
 #include "base/attempt.h"
 #include "base/log.h"
-#include "soft/random.h"
+#include "engine/random.h"
 
 #include <algorithm>
 #include <cstring>
@@ -22,11 +22,11 @@ using core::PostVerdict;
 namespace {
 
 // Bytes [offset, ...) of `to` become those of `from`, up to `size` of them. Both have them.
-void copy(std::span<const soft::Iov> to, std::uint64_t offset, std::span<const soft::Iov> from,
+void copy(std::span<const engine::Iov> to, std::uint64_t offset, std::span<const engine::Iov> from,
           std::uint64_t size) {
     std::size_t source = 0;
     std::uint64_t read = 0;
-    for (const soft::Iov& piece : to) {
+    for (const engine::Iov& piece : to) {
         if (offset >= piece.length) {
             offset -= piece.length;
             continue;
@@ -53,13 +53,13 @@ void copy(std::span<const soft::Iov> to, std::uint64_t offset, std::span<const s
 
 } // namespace
 
-Messages::Messages(soft::Domain& domain, const void* zone, const Flags& flags,
+Messages::Messages(engine::Domain& domain, const void* zone, const Flags& flags,
                    std::uint32_t max_receives, std::uint32_t max_sends)
     : domain_(domain), zone_(zone), flags_(flags),
       window_(static_cast<std::uint32_t>(
           std::clamp<std::size_t>(4 * domain.settings().unexpected_bytes, 4096, 1U << 30))),
-      max_receives_(max_receives), max_sends_(max_sends), tagged_(soft::random_bits()),
-      untagged_(soft::random_bits()) {}
+      max_receives_(max_receives), max_sends_(max_sends), tagged_(engine::random_bits()),
+      untagged_(engine::random_bits()) {}
 
 Messages::~Messages() { DAT_ASSERT(receives_.used() == 0 && sends_.used() == 0); }
 
@@ -261,7 +261,7 @@ void Messages::fill(Receive& receive, const Incoming& in) {
     receive.tagged = in.tagged;
     receive.reported = in.reported;
     receive.over = false;
-    receive.iov[0] = in.count > 0 ? in.iov[0] : soft::Iov{nullptr, 0};
+    receive.iov[0] = in.count > 0 ? in.iov[0] : engine::Iov{nullptr, 0};
     for (std::size_t i = 1; i < in.count; ++i) {
         receive.iov[i] = in.iov[i];
     }
@@ -307,7 +307,7 @@ void Messages::give(Unexpected& message, Receive& receive) {
         std::memcpy(places.data(), at, size);
         fetch_into(receive, peer, tag, flags, data, id, {places.data(), size / sizeof(Place)});
     } else {
-        const soft::Iov payload{at, size};
+        const engine::Iov payload{at, size};
         into(receive, peer, tag, flags, data, {&payload, 1}, size);
         if (message.turn == peer.turn_) {
             peer.let_go(message);
@@ -330,7 +330,8 @@ std::byte* Messages::take_room(Receive& receive, std::uint64_t length, std::uint
 }
 
 void Messages::into(Receive& receive, const Peer& peer, std::uint64_t tag, std::uint8_t flags,
-                    std::uint64_t data, std::span<const soft::Iov> payload, std::uint64_t length) {
+                    std::uint64_t data, std::span<const engine::Iov> payload,
+                    std::uint64_t length) {
     std::uint64_t fits = 0;
     std::byte* const at = take_room(receive, length, fits);
     if (receive.count == 1 && payload.size() == 1) [[likely]] {

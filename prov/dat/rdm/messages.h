@@ -2,8 +2,8 @@
 //
 // The messages of a reliable datagram endpoint: one endpoint of the software domain for each
 // peer carries them, and this is what stands between those and the program. Who makes the
-// connections is the owner. Everything is called under the domain's gate.
-// May include: soft, soft's links, core, base.
+// connections is the owner. Everything is called under the domain's lock.
+// May include: engine, engine's links, core, base.
 //
 // A small message goes out at once, behind its Head, and into the receive that it matches
 // straight from where it came in. Without a receive it is held in memory, as much of each peer
@@ -18,10 +18,10 @@
 #include "base/slabs.h"
 #include "core/completion.h"
 #include "core/matching.h"
+#include "engine/domain.h"
+#include "engine/endpoint.h"
 #include "rdm/pool.h"
 #include "rdm/wire.h"
-#include "soft/domain.h"
-#include "soft/endpoint.h"
 
 #include <array>
 #include <cstddef>
@@ -36,20 +36,20 @@ class Messages;
 class Peer;
 
 inline constexpr std::size_t kInjectSize = 96; // bytes that a post may copy
-inline constexpr std::size_t kMaxIov = soft::kMaxIov;
-static_assert(kInjectSize + kMaxHead <= soft::kInjectSize);
-static_assert(kMaxAnnouncement <= soft::kInjectSize);
+inline constexpr std::size_t kMaxIov = engine::kMaxIov;
+static_assert(kInjectSize + kMaxHead <= engine::kInjectSize);
+static_assert(kMaxAnnouncement <= engine::kInjectSize);
 
 // A message as the program described it.
 struct Outgoing {
-    const soft::Iov* iov;
+    const engine::Iov* iov;
     std::size_t count;
     std::uint64_t length; // of all segments
     std::uint64_t tag = 0;
     std::uint64_t data = 0;
     void* context = nullptr;
     std::uint64_t completion_flags = 0;
-    soft::Level level = soft::Level::taken;
+    engine::Level level = engine::Level::taken;
     bool tagged = false;
     bool has_data = false;
     bool injected = false;  // the payload is copied; at most kInjectSize
@@ -71,7 +71,7 @@ struct Receive : core::PostedReceive {
     bool tagged;
     bool reported; // a success is
     bool over;     // one that stays takes no more
-    std::array<soft::Iov, kMaxIov> iov;
+    std::array<engine::Iov, kMaxIov> iov;
 };
 
 // A message that is held. Behind it: data and id, if it has them, and then its payload, or the
@@ -94,7 +94,7 @@ struct Send : base::Hook<OfPeer> {
     std::uint8_t key_count;
     std::array<std::uint32_t, kMaxIov> keys;
     Outgoing what; // `iov` is that below
-    std::array<soft::Iov, kMaxIov> iov;
+    std::array<engine::Iov, kMaxIov> iov;
     std::array<std::byte, kInjectSize> copy;
 };
 
@@ -115,7 +115,7 @@ struct Fetch : base::Hook<OfPeer> {
     std::uint8_t segment; // the next
     core::DtoStatus status;
     std::array<Place, kMaxPlaces> places;
-    std::array<soft::Iov, kMaxIov> to;
+    std::array<engine::Iov, kMaxIov> to;
     std::uint8_t count;
 };
 
@@ -135,7 +135,7 @@ class PeerOwner {
 };
 
 // One peer, whether it is connected or not.
-class Peer : public soft::MessageSink, private soft::Deferred {
+class Peer : public engine::MessageSink, private engine::Deferred {
   public:
     // `number`: of the peer, for core::Matching. Throws std::bad_alloc.
     Peer(Messages& messages, PeerOwner& owner, std::uint32_t number);
@@ -158,7 +158,7 @@ class Peer : public soft::MessageSink, private soft::Deferred {
 
     // The endpoint has a link. `window`: what the peer takes. What waits goes out from now on, of
     // an endpoint that has accepted (`accepted`) from go_on() on.
-    void connected(soft::Endpoint& endpoint, std::uint32_t window, bool accepted);
+    void connected(engine::Endpoint& endpoint, std::uint32_t window, bool accepted);
     void go_on();
     // The connection may be used for what is posted now.
     bool flows() const { return flowing_; }
@@ -178,7 +178,7 @@ class Peer : public soft::MessageSink, private soft::Deferred {
 
     core::PostVerdict send(const Outgoing& out);
 
-    // soft::MessageSink
+    // engine::MessageSink
     bool arrived(const std::byte* message, std::size_t size) override;
     std::size_t longest() const override;
     void finished(void* context, core::DtoStatus status) override;
@@ -221,8 +221,8 @@ class Peer : public soft::MessageSink, private soft::Deferred {
     const std::uint32_t number_;
     std::uint32_t source_ = 0;
     core::DtoStatus arrival_ = core::DtoStatus::success;
-    soft::Endpoint* endpoint_ = nullptr; // nullptr: not connected
-    soft::LinkKind kind_{};
+    engine::Endpoint* endpoint_ = nullptr; // nullptr: not connected
+    engine::LinkKind kind_{};
     bool flowing_ = false; // connected, and nothing queued
     bool self_ = false;
     bool said_goodbye_ = false;
@@ -262,13 +262,13 @@ class Messages {
         core::Counter* receive = nullptr;
     };
     // `zone`: of the memory that is announced. Throws std::bad_alloc.
-    Messages(soft::Domain& domain, const void* zone, const Flags& flags, std::uint32_t max_receives,
-             std::uint32_t max_sends);
+    Messages(engine::Domain& domain, const void* zone, const Flags& flags,
+             std::uint32_t max_receives, std::uint32_t max_sends);
     ~Messages(); // no peer is left; what is posted was flushed
     Messages(const Messages&) = delete;
     Messages& operator=(const Messages&) = delete;
 
-    soft::Domain& domain() { return domain_; }
+    engine::Domain& domain() { return domain_; }
     // What a peer may send before it hears that some was taken.
     std::uint32_t window() const { return window_; }
     void set_queues(core::CompletionQueue* sends, core::CompletionQueue* receives) {
@@ -279,7 +279,7 @@ class Messages {
     void set_min_multi(std::uint64_t bytes) { min_multi_ = bytes; }
 
     struct Incoming {
-        const soft::Iov* iov;
+        const engine::Iov* iov;
         std::size_t count;
         std::uint64_t length;
         std::uint64_t tag = 0;
@@ -317,7 +317,7 @@ class Messages {
     core::PostVerdict post(Receive& receive);
     void give(Unexpected& message, Receive& receive);
     void into(Receive& receive, const Peer& peer, std::uint64_t tag, std::uint8_t flags,
-              std::uint64_t data, std::span<const soft::Iov> payload, std::uint64_t length);
+              std::uint64_t data, std::span<const engine::Iov> payload, std::uint64_t length);
     // The same where the receive has one segment, takes one message, and has room for it.
     void into_plain(Receive& receive, const Peer& peer, std::uint64_t tag, const std::byte* payload,
                     std::size_t length) {
@@ -346,7 +346,7 @@ class Messages {
     void report_send(const Outgoing& out, core::DtoStatus status);
     void drop(Unexpected& message);
 
-    soft::Domain& domain_;
+    engine::Domain& domain_;
     const void* const zone_;
     const Flags flags_;
     const std::uint32_t window_;

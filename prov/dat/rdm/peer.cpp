@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See messages.h: the connection with a peer, and what goes to it. May include: rdm, soft, core,
+// See messages.h: the connection with a peer, and what goes to it. May include: rdm, engine, core,
 // base.
 #include "rdm/limits.h"
 #include "rdm/messages.h"
 
 #include "base/assert.h"
 #include "base/attempt.h"
-#include "soft/iwarp/link.h"
-#include "soft/post.h"
-#include "soft/shm/link.h"
+#include "engine/post.h"
+#include "links/iwarp/link.h"
+#include "links/shm/link.h"
 
 #include <algorithm>
 #include <cstring>
@@ -37,10 +37,10 @@ void Peer::run_soon() { messages_.domain_.defer(*this); }
 
 // --- the connection ---
 
-void Peer::connected(soft::Endpoint& endpoint, std::uint32_t window, bool accepted) {
+void Peer::connected(engine::Endpoint& endpoint, std::uint32_t window, bool accepted) {
     endpoint_ = &endpoint;
-    kind_ = endpoint.trace() ? soft::LinkKind::in_process : endpoint.link()->kind();
-    eager_ = kind_ == soft::LinkKind::shm ? kEagerShm : kEagerIwarp;
+    kind_ = endpoint.trace() ? engine::LinkKind::in_process : endpoint.link()->kind();
+    eager_ = kind_ == engine::LinkKind::shm ? kEagerShm : kEagerIwarp;
     window_ = window;
     sent_ = told_ = taken_ = said_taken_ = held_ = reads_ = 0;
     said_goodbye_ = tells_ = false;
@@ -146,10 +146,10 @@ template <class L>
     if (!room(kReserve)) [[unlikely]] {
         return PostVerdict::full;
     }
-    soft::Endpoint& endpoint = *endpoint_;
-    const PostVerdict verdict = soft::post_request<L>(
+    engine::Endpoint& endpoint = *endpoint_;
+    const PostVerdict verdict = engine::post_request<L>(
         endpoint,
-        out.more, [&](soft::Request & request, std::uint64_t seq) __attribute__((always_inline)) {
+        out.more, [&](engine::Request & request, std::uint64_t seq) __attribute__((always_inline)) {
             std::byte* const area = endpoint.inline_area(seq);
             const auto flags = static_cast<std::uint8_t>((out.has_data ? kHasData : 0) |
                                                          (id != 0 ? kWantsDone : 0));
@@ -163,16 +163,16 @@ template <class L>
             request.remote_key = 0;
             request.ordinal = 0;
             request.data = 0;
-            request.op = soft::OpCode::send;
+            request.op = engine::OpCode::send;
             request.solicited = false;
             request.fence = out.fence;
-            request.role = id != 0      ? soft::Role::own
-                           : out.silent ? soft::Role::silent
-                                        : soft::Role::alone;
+            request.role = id != 0      ? engine::Role::own
+                           : out.silent ? engine::Role::silent
+                                        : engine::Role::alone;
             request.has_data = false;
             request.signaled = id == 0 && out.reported;
             request.level = out.level;
-            request.inlined = request.length <= soft::kInjectSize;
+            request.inlined = request.length <= engine::kInjectSize;
             if (request.inlined) [[likely]] {
                 for (std::size_t i = 0; i < out.count; ++i) {
                     if (out.iov[i].length > 0) {
@@ -184,8 +184,8 @@ template <class L>
                 request.iov_count = 1;
                 return;
             }
-            soft::Iov* const to =
-                soft::set_segments(request, out.count + 1, endpoint.request_aside(seq));
+            engine::Iov* const to =
+                engine::set_segments(request, out.count + 1, endpoint.request_extra_segments(seq));
             to[0] = {area, head};
             for (std::size_t i = 0; i < out.count; ++i) {
                 to[i + 1] = out.iov[i];
@@ -199,12 +199,12 @@ template <class L>
 
 PostVerdict Peer::send_now(const Outgoing& out, std::uint64_t id) {
     switch (kind_) {
-    case soft::LinkKind::shm:
+    case engine::LinkKind::shm:
         return post<shm::Link>(out, id);
-    case soft::LinkKind::iwarp:
+    case engine::LinkKind::iwarp:
         return post<iwarp::Link>(out, id);
     default:
-        return post<soft::Link>(out, id);
+        return post<engine::Link>(out, id);
     }
 }
 
@@ -295,11 +295,11 @@ bool Peer::announce(Send& send) {
         if (out.iov[i].length == 0) {
             continue;
         }
-        soft::Region region;
+        engine::Region region;
         region.base = out.iov[i].base;
         region.length = out.iov[i].length;
         region.zone = messages_.zone_;
-        region.access = soft::kRemoteRead;
+        region.access = engine::kRemoteRead;
         std::uint32_t key = 0;
         if (!base::attempt([&] { key = messages_.domain_.regions().add(region); })) {
             break;
@@ -332,15 +332,15 @@ bool Peer::announce(Send& send) {
 
 // A message of the endpoint's own. False: there is no room now.
 bool Peer::post_own(const std::byte* bytes, std::size_t size, bool fence) {
-    soft::Endpoint& endpoint = *endpoint_;
-    const PostVerdict verdict = soft::post_request<soft::Link>(
-        endpoint, false, [&](soft::Request& request, std::uint64_t seq) {
+    engine::Endpoint& endpoint = *endpoint_;
+    const PostVerdict verdict = engine::post_request<engine::Link>(
+        endpoint, false, [&](engine::Request& request, std::uint64_t seq) {
             std::byte* const area = endpoint.inline_area(seq);
             std::memcpy(area, bytes, size);
             request = {};
             request.length = size;
-            request.op = soft::OpCode::send;
-            request.role = soft::Role::own;
+            request.op = engine::OpCode::send;
+            request.role = engine::Role::own;
             request.fence = fence;
             request.inlined = true;
             request.iov_count = 1;
@@ -369,10 +369,10 @@ void Peer::ask() {
         const Place& place = fetch.places[fetch.segment];
         const std::uint64_t length =
             std::min<std::uint64_t>(place.length, fetch.wanted - fetch.asked);
-        std::array<iovec, soft::kMaxIov> to;
+        std::array<iovec, engine::kMaxIov> to;
         const std::size_t count =
-            soft::gather({fetch.to.data(), fetch.count}, fetch.asked, length, to);
-        soft::Endpoint& endpoint = *endpoint_;
+            engine::gather({fetch.to.data(), fetch.count}, fetch.asked, length, to);
+        engine::Endpoint& endpoint = *endpoint_;
         ++reads_;
         ++fetch.reading;
         fetch.asked += length;
@@ -382,16 +382,16 @@ void Peer::ask() {
             to_read_.remove(fetch);
             reading_.push(fetch);
         }
-        const PostVerdict verdict = soft::post_request<soft::Link>(
-            endpoint, false, [&](soft::Request& request, std::uint64_t seq) {
+        const PostVerdict verdict = engine::post_request<engine::Link>(
+            endpoint, false, [&](engine::Request& request, std::uint64_t seq) {
                 request = {};
                 request.context = &fetch;
                 request.length = length;
                 request.remote_key = place.key;
-                request.op = soft::OpCode::read;
-                request.role = soft::Role::own;
-                soft::Iov* const at =
-                    soft::set_segments(request, count, endpoint.request_aside(seq));
+                request.op = engine::OpCode::read;
+                request.role = engine::Role::own;
+                engine::Iov* const at =
+                    engine::set_segments(request, count, endpoint.request_extra_segments(seq));
                 for (std::size_t i = 0; i < count; ++i) {
                     at[i] = {static_cast<std::byte*>(to[i].iov_base), to[i].iov_len};
                 }

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// The software domain: registered memory, the descriptors and timers of its
+// connections, and their progress. Everything in it is guarded by its lock:
+// the application's calls enter it, the progress thread and event-queue readers
+// come as outsiders. May include: core, base, system headers.
+#ifndef DAT_ENGINE_DOMAIN_H
+#define DAT_ENGINE_DOMAIN_H
+
+#include "base/list.h"
+#include "base/slabs.h"
+#include "engine/biased_lock.h"
+#include "engine/direct_polling.h"
+#include "engine/link.h"
+#include "engine/mr_table.h"
+#include "engine/reactor.h"
+#include "engine/settings.h"
+#include "engine/statistics.h"
+#include "engine/trace.h"
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace dat::engine {
+
+class ProgressThread;
+
+// What outlives its endpoint for a moment: a socket, to end its stream properly, or what a
+// device keeps. Destroyed under the lock, or with the domain.
+class DeferredClose : public base::Hook<DeferredClose> {
+  public:
+    virtual ~DeferredClose() = default;
+    // It holds what the program was promised would be sent. That ends by itself, also where
+    // the peer takes nothing, in a time that is bounded.
+    virtual bool owes() const { return false; }
+
+  private:
+    friend class Domain;
+    bool dismissed_ = false;
+};
+
+// Has something to do that cannot be done in the middle of a link's work.
+class Deferred : public base::Hook<Deferred> {
+  public:
+    // As progress() ends, under the lock. May defer itself again, to the next one.
+    virtual void run() = 0;
+
+  protected:
+    ~Deferred() = default;
+};
+
+// What a kind of link keeps with a domain, or an endpoint.
+class Companion {
+  public:
+    virtual ~Companion() = default;
+};
+
+class Domain : private Pollable {
+  public:
+    struct Options {
+        bool shared = true;          // FI_THREAD_SAFE: several callers at once
+        bool progress_thread = true; // FI_PROGRESS_AUTO
+        Settings settings;
+    };
+
+    explicit Domain(const Options& options); // throws std::bad_alloc
+    // Ends what is still being closed, waiting at most a second for bytes that their
+    // peers have not taken, and longer where a device does, or where something is owed
+    // (DeferredClose::owes()). No endpoint may be left.
+    ~Domain();
+    Domain(const Domain&) = delete;
+    Domain& operator=(const Domain&) = delete;
+
+    // Descriptors. 0 or -errno.
+    int open();
+
+    BiasedLock& biased_lock() { return biased_lock_; }
+    // Of connections. What it holds is moved by progress() alone.
+    Reactor& reactor() { return reactor_; }
+    // Of connections that are being made. Whoever waits for connection events may
+    // move these, and be woken by them, without touching the path of data.
+    Reactor& handshakes() { return handshakes_; }
+    MrTable& regions() { return regions_; }
+    Statistics& statistics() { return statistics_; }
+    const Settings& settings() const { return settings_; }
+    // Where its endpoints write what happens to them; nullptr: nowhere.
+    Trace* trace() const { return trace_; }
+
+    // Moves everything that can be moved without blocking; under the lock, as the
+    // application.
+    void progress();
+    // A device moves data by itself, and tells by this descriptor, which is in reactor(), of what
+    // has completed. Once, before anything else calls.
+    void set_arrivals(int fd, Pollable& arrivals) {
+        arrivals_fd_ = fd;
+        arrivals_ = &arrivals;
+    }
+    // -1: none.
+    int arrivals_fd() const { return arrivals_fd_; }
+    // As progress(), but for what that descriptor tells of alone: poll(2) has found it readable.
+    void arrived();
+    // The same from a thread that is not the application's caller; takes the lock.
+    void progress_as_outsider();
+    // What is due, where no descriptor has told so.
+    void look_at_timers_as_outsider();
+    // As progress_as_outsider(), for handshakes() alone.
+    void progress_handshakes_as_outsider();
+    // Readable when progress() has something to do. For poll(2) and epoll(7).
+    int wait_fd() const { return reactor_.fd(); }
+    int handshakes_fd() const { return handshakes_.fd(); }
+    // Posts wait for a progress() that no descriptor will call for. Any thread.
+    bool has_put_off() const { return put_off_.load(std::memory_order_relaxed); }
+    // A thread of the application is about to sleep on wait_fd() and will call
+    // progress(): the progress thread stays away meanwhile, unless other threads leave links
+    // awake, that ring for nobody. Not under the lock, and before the last progress() that
+    // finds nothing.
+    void sleeper_begins() { sleepers_.fetch_add(1, std::memory_order_relaxed); }
+    void sleeper_ends() {
+        sleepers_.fetch_sub(1, std::memory_order_seq_cst);
+        call_back();
+    }
+    // Before there is a connection to look after: starts the progress thread if this domain has
+    // one and it does not run yet. 0 or -errno (EMFILE, EAGAIN, ENOMEM); under the lock.
+    int start_progress();
+    // Its progress thread, if there is one, takes over at once. Not under the lock.
+    void hand_over();
+    // It looks soon whether the application is there: a connection may go on without a call of
+    // the application; under the lock.
+    void need_progress();
+
+    // For links: those that are read at each progress(); others when the reactor says so.
+    DirectPolling& direct() { return direct_; }
+    // For links in memory, from the constructor to the destructor: so that wake() needs no memory.
+    // expect() throws std::bad_alloc.
+    void expect_memory_link();
+    void forget_memory_link() { --memory_links_; }
+    // Polled at each progress() from here on.
+    void wake(MemoryLink& link);
+    // Not any more, if nothing stirs. After so many polls in vain, which are fewer the
+    // more of them there are; where they are many, those with a Notifier are left to that soon.
+    void let_sleep(MemoryLink& link);
+    std::uint32_t patience() const { return patience_; }
+    // So few are awake that one more costs no more than to be told of what it has.
+    bool polls_few() const { return awake_.size() < kFewAwake; }
+    // As for links: from its constructor to its destructor, polled from here on, not any more.
+    void expect_notifier();
+    void forget_notifier(Notifier& notifier);
+    void wake(Notifier& notifier);
+    void stop(Notifier& notifier) { std::erase(notifiers_, &notifier); }
+    // The same, where a link that sleeps saves its peer nothing.
+    std::uint32_t share_of_polls() const { return share_of_polls_; }
+    // Somebody is about to sleep on wait_fd(): what is awake has to be woken from now on.
+    // False: something is there, call progress() instead. Under the lock.
+    bool rest();
+    bool rest_as_outsider();
+    // A thread of the application is about to sleep on wait_fd() outside of any call: from now on
+    // what arrives is left to it for a moment. Under the lock.
+    void share_wait_fd();
+    // Changes with each progress().
+    std::uint64_t round() const { return rounds_; }
+    // Whether somebody will call progress() soon, so that a send may wait for it: not
+    // while the application sleeps or is away, and the progress thread sleeps too.
+    bool is_attended() const {
+        return !unattended_.load(std::memory_order_relaxed) &&
+               sleepers_.load(std::memory_order_relaxed) == 0;
+    }
+    // push() is called for it at the next progress().
+    void push_later(Link& link) {
+        if (!pushes_.holds(link)) { // it may have been pushed meanwhile, and be there still
+            pushes_.push(link);
+        }
+        put_off_.store(true, std::memory_order_relaxed);
+    }
+    // receive_posted() is called for it at the next progress(): it has completions for
+    // which the program's queue has no room now.
+    void await_room(Link& link) {
+        if (!waiting_.holds(link)) {
+            waiting_.push(link);
+        }
+    }
+    // run() is called for it as the next progress() ends, or by run_deferred().
+    void defer(Deferred& deferred) {
+        if (!deferred_.holds(deferred)) {
+            deferred_.push(deferred);
+            any_left_ = true;
+        }
+    }
+    static void forget(Deferred& deferred) { base::List<Deferred, Deferred>::remove(deferred); }
+    // A call of the program has put something off that need not wait. Not in the middle of a
+    // link's work.
+    void run_deferred() {
+        if (!deferred_.empty()) {
+            run_all_deferred();
+        }
+    }
+    // No call reaches it from here any more; destroyed when the lock is next left
+    // in progress(), or with the domain.
+    void retire(std::unique_ptr<Link> link);
+    void retire(std::unique_ptr<Handshake> handshake);
+    // What a kind of link keeps with the domain; destroyed with it.
+    std::unique_ptr<Companion>& companion() { return companion_; }
+    // The same of what shows statistics() to other processes.
+    std::unique_ptr<Companion>& viewers() { return viewers_; }
+    // Owned by the domain until it says dismiss(), or so many others came after it that
+    // it is dismissed; one that owes something is the last to be.
+    void defer_close(std::unique_ptr<DeferredClose> deferred_close);
+    void dismiss(DeferredClose& deferred_close);
+
+    // Room to build frames in or to read into, shared by all links; contents last
+    // until the next call on any link.
+    static constexpr std::size_t kScratchSize = 128 * 1024;
+    // For what is large and seldom touched, of each connection. Under the lock.
+    static constexpr std::size_t kSparseSize = 3072;
+    base::Slabs<kSparseSize>& sparse_memory() { return sparse_memory_; }
+    std::span<std::byte> out_scratch() { return {out_scratch_.get(), kScratchSize}; }
+    std::span<std::byte> in_scratch() { return {in_scratch_.get(), kScratchSize}; }
+
+  private:
+    friend class ProgressThread;
+    static constexpr std::uint32_t kPatience = 1 << 20;
+    static constexpr std::uint32_t kReactorPeriod = 32; // rounds
+    static constexpr std::size_t kFewAwake = 8;
+
+    void ready(std::uint32_t events) override; // handshakes_ has something
+    // A thread of the application sleeps, and is woken by whatever comes.
+    bool is_slept_on() const {
+        return sleepers_.load(std::memory_order_seq_cst) > 0 &&
+               all_sleep_.load(std::memory_order_seq_cst);
+    }
+    // That may not be so any more: the progress thread looks again.
+    void call_back() {
+        if (dormant_.load(std::memory_order_seq_cst)) [[unlikely]] {
+            wake_thread();
+        }
+    }
+    void wake_thread();
+    void run_once();
+    template <class Move> void move_as_application(Move&& move);
+    void polled_unattended(std::uint64_t polls);
+    void push_all();
+    void ask_reactor();
+    void ask_beside_memory();
+    void look_for_room();
+    void finish_round();
+    void run_all_deferred();
+    void poll_notifiers();
+    bool rest_notifiers();
+    void bury();
+    static void end_all(base::List<DeferredClose, DeferredClose>& deferred_closes);
+
+    BiasedLock biased_lock_;
+    Reactor reactor_;
+    Reactor handshakes_; // in reactor_ as well
+    int arrivals_fd_ = -1;
+    Pollable* arrivals_ = nullptr;
+    bool opened_ = false;
+    MrTable regions_;
+    Statistics statistics_;
+    const Settings settings_;
+    Trace* const trace_ = Trace::of_process(settings_);
+    const bool wants_thread_;
+
+    // nullptr: struck out, while being walked over. There is room for each that exists.
+    std::vector<MemoryLink*> awake_;
+    std::size_t memory_links_ = 0;
+    std::vector<Notifier*> notifiers_; // that are awake; there is room for each that exists
+    std::size_t notifier_count_ = 0;
+    std::uint32_t patience_ = kPatience;
+    bool any_struck_ = false; // awake_ has a nullptr
+    std::uint32_t share_of_polls_ = kPatience;
+    Clock::time_point ask_at_{}; // the reactor; beside links that are awake
+    Clock::time_point asked_{};  // ask_reactor() was called
+    DirectPolling direct_;
+    std::uint64_t rounds_ = 1;
+    base::List<Link, ToBePushed> pushes_;
+    base::List<Link, AwaitsRoom> waiting_; // for room in a completion queue
+    std::unique_ptr<Link> dead_links_;     // one behind the other, as the next
+    std::unique_ptr<Handshake> dead_handshakes_;
+    base::List<DeferredClose, DeferredClose> deferred_closes_; // owned, as the next
+    base::List<DeferredClose, DeferredClose> dismissed_;
+    std::size_t deferred_close_count_ = 0;
+    base::List<Deferred, Deferred> deferred_;
+    bool any_left_ = false; // finish_round() has something to do
+    base::Slabs<kSparseSize> sparse_memory_;
+    // Not touched before they are used.
+    const std::unique_ptr<std::byte[]> out_scratch_;
+    const std::unique_ptr<std::byte[]> in_scratch_;
+
+    std::atomic<std::uint64_t> polls_{0}; // progress() calls of the application
+    std::atomic<int> sleepers_{0};
+    std::atomic<bool> all_sleep_{true};   // of awake_, since the last rest()
+    std::atomic<bool> dormant_{false};    // the progress thread waits for call_back()
+    std::atomic<bool> put_off_{false};    // pushes_ is not empty
+    std::atomic<bool> unattended_{false}; // the progress thread has taken over
+    std::unique_ptr<Companion> companion_;
+    std::unique_ptr<Companion> viewers_;
+    std::unique_ptr<ProgressThread> thread_;
+};
+
+} // namespace dat::engine
+
+#endif

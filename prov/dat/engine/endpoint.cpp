@@ -1,0 +1,697 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// See endpoint.h. May include: engine, core, base.
+#include "engine/endpoint.h"
+
+#include "base/assert.h"
+#include "base/attempt.h"
+#include "base/log.h"
+#include "engine/domain.h"
+#include "engine/shared_receives.h"
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+namespace dat::engine {
+
+using core::DtoStatus;
+using core::Event;
+using core::Outcome;
+using core::Stimulus;
+using core::Verdict;
+
+bool Link::give(const core::CompletionQueue&, core::Success&) noexcept { return false; }
+
+void Link::say_why(const char* text) noexcept {
+    const std::size_t size = std::strlen(text) + 1;
+    (void)base::attempt([&] { why_ = std::make_unique<char[]>(size); });
+    if (why_) {
+        std::memcpy(why_.get(), text, size);
+    }
+}
+
+Endpoint::Endpoint(Domain& domain, EndpointOwner& owner, const Limits& limits, const void* zone,
+                   core::State initial, bool named)
+    : domain_(domain), owner_(owner), zone_(zone), core_(limits.requests, limits.receives, initial),
+      slots_(core_.requests().slots(), core_.receives().slots(), named) {
+    if (Trace* const trace = domain.trace()) {
+        trace_ = std::make_unique<EndpointTrace>(*trace, this, initial);
+    } else if (operations_are_probed()) {
+        trace_ = std::make_unique<EndpointTrace>(Trace::nowhere(), this, initial);
+    }
+    set_fast();
+}
+
+Endpoint::Slots::Slots(std::size_t request_count, std::size_t receive_count, bool named)
+    : memory(std::make_unique_for_overwrite<std::byte[]>(
+          request_count * (sizeof(Request) + sizeof(Iov) * kMaxIov + kInjectSize) +
+          receive_count * (sizeof(Receive) + sizeof(Iov) * kMaxIov))),
+      requests(reinterpret_cast<Request*>(memory.get())),
+      receives(reinterpret_cast<Receive*>(requests + request_count)),
+      request_segments(reinterpret_cast<Iov*>(receives + receive_count)),
+      receive_segments(request_segments + request_count * kMaxIov),
+      inline_areas(reinterpret_cast<std::byte*>(receive_segments + receive_count * kMaxIov)),
+      names(named ? std::make_unique_for_overwrite<const void*[]>((request_count + receive_count) *
+                                                                  kMaxIov)
+                  : nullptr),
+      receive_names(named ? names.get() + request_count * kMaxIov : nullptr) {
+    static_assert(std::is_trivial_v<Request> && std::is_trivial_v<Receive>);
+    static_assert(sizeof(Request) % alignof(Receive) == 0);
+    static_assert(sizeof(Receive) % alignof(Iov) == 0);
+}
+
+Endpoint::~Endpoint() { DAT_ASSERT(!link_ && !handshake_ && !prepared_ && !armed()); }
+
+Outcome Endpoint::call(Stimulus stimulus) {
+    const core::State from = core_.state();
+    const core::Attempt attempt = core_.attempt();
+    const Outcome outcome = core_.call(stimulus);
+    // What a call of this side ends, it ends by itself.
+    const auto reason = core_.recorded() == Event::none ? core::Reason::none : core::Reason::local;
+    probe_transition(this, stimulus, from, core_, outcome, reason);
+    if (trace_) {
+        trace_->transition(stimulus, from, attempt, core_, outcome, false, reason, 0);
+    }
+    return outcome;
+}
+
+Outcome Endpoint::happen(Stimulus stimulus, core::Attempt of, core::Reason reason,
+                         std::uint32_t terminate_code) {
+    const core::State from = core_.state();
+    const bool late = of != core_.attempt();
+    const Outcome outcome = core_.happen(stimulus, of);
+    probe_transition(this, stimulus, from, core_, outcome, reason);
+    if (trace_) {
+        trace_->transition(stimulus, from, of, core_, outcome, late, reason, terminate_code);
+    }
+    return outcome;
+}
+
+bool Endpoint::begin_connect(std::optional<std::chrono::microseconds> timeout) {
+    if (call(Stimulus::connect).refused()) {
+        return false;
+    }
+    if (timeout) {
+        domain_.handshakes().arm(*this, *timeout);
+    }
+    domain_.statistics().join(*this);
+    domain_.need_progress();
+    return true;
+}
+
+bool Endpoint::begin_accept() {
+    const bool own = core_.state() == core::State::passive_connection_pending ||
+                     core_.state() == core::State::tentative_connection_pending;
+    if (call(own ? Stimulus::accept_own : Stimulus::accept_given).refused()) {
+        return false;
+    }
+    domain_.statistics().join(*this);
+    domain_.need_progress();
+    return true;
+}
+
+void Endpoint::expired() { // TMO-2, U-1
+    if (too_many_ > 0) {
+        return passed_watermark(std::exchange(too_many_, 0));
+    }
+    failed(core_.attempt(), Stimulus::timer_expired, core::Reason::timeout);
+}
+
+bool Endpoint::disconnect(bool graceful) {
+    const core::State from = core_.state();
+    const Stimulus stimulus =
+        graceful ? Stimulus::disconnect_graceful : Stimulus::disconnect_abrupt;
+    const Outcome outcome = call(stimulus);
+    if (outcome.verdict == Verdict::go) {
+        if (core_.state() == core::State::disconnect_pending) {
+            link_->drain();
+        } else {
+            end_attempt(from, stimulus, outcome.flush, core::Reason::local, Parting::clean, {});
+        }
+    } else if (half_closed_ && !half_closed_->watching()) {
+        half_closed_.reset();
+    }
+    return !outcome.refused();
+}
+
+bool Endpoint::reset() {
+    const Outcome outcome = call(Stimulus::reset);
+    if (outcome.verdict == Verdict::go) {
+        last_end_ = Event::none;
+        reason_ = core::Reason::none;
+        terminate_code_ = 0;
+        half_closed_.reset();
+    }
+    return !outcome.refused();
+}
+
+void Endpoint::free() {
+    prepared_.reset();
+    half_closed_.reset();
+    if (core_.state() == core::State::provider) { // EP-16: given back
+        flush(core::Flush::recvs);
+        domain_.statistics().leave(*this);
+        return leave_queues();
+    }
+    const Outcome outcome = call(Stimulus::free);
+    DAT_ASSERT(!outcome.refused());
+    const core::State from = core_.state();
+    let_go(Parting::clean);
+    const Statistics::Carried carried{core_.requests().first(), core_.receives().first()};
+    flush(outcome.flush);
+    if (tally_.kind) { // a connection that the program has not ended before
+        domain_.statistics().ended(*this, from, Stimulus::free, Event::none, core::Reason::local,
+                                   carried);
+    }
+    domain_.statistics().leave(*this);
+    leave_queues();
+}
+
+Outcome Endpoint::serve(Stimulus stimulus) {
+    return core::stimulus_class(stimulus) == core::StimulusClass::api
+               ? call(stimulus)
+               : happen(stimulus, core_.attempt(), core::Reason::none);
+}
+
+void Endpoint::set_zone(const void* zone) {
+    if (zone != zone_) {
+        zone_ = zone;
+        zone_from_ = core_.receives().next();
+    }
+}
+
+bool Endpoint::resize(const Limits& limits) {
+    DAT_ASSERT(core_.requests().idle() && !link_);
+    core::DtoStream requests = core_.requests();
+    core::DtoStream receives = core_.receives();
+    if (!requests.resize(limits.requests) || !receives.resize(limits.receives)) {
+        return false;
+    }
+    Slots slots(requests.slots(), receives.slots(), slots_.names != nullptr);
+    for (std::uint64_t seq = receives.first(); seq != receives.next(); ++seq) {
+        const std::size_t slot = receives.slot(seq);
+        move_receive(receive(seq), slots.receives[slot], slots.receive_segments + slot * kMaxIov);
+        if (slots.names) {
+            std::copy_n(receive_names(seq), kMaxIov, slots.receive_names + slot * kMaxIov);
+        }
+    }
+    if (!expect_more(limits)) {
+        throw std::bad_alloc();
+    }
+    core_.requests() = std::move(requests);
+    core_.receives() = std::move(receives);
+    slots_ = std::move(slots);
+    return true;
+}
+
+namespace {
+
+bool expect(core::CompletionQueue* requests, core::CompletionQueue* receives,
+            const Endpoint::Limits& limits) {
+    if (requests && !requests->expect(limits.requests)) {
+        return false;
+    }
+    if (!receives || receives->expect(limits.receives)) {
+        return true;
+    }
+    if (requests) {
+        requests->expect_less(limits.requests);
+    }
+    return false;
+}
+
+void expect_less(core::CompletionQueue* requests, core::CompletionQueue* receives,
+                 const Endpoint::Limits& limits) {
+    if (requests) {
+        requests->expect_less(limits.requests);
+    }
+    if (receives) {
+        receives->expect_less(limits.receives);
+    }
+}
+
+} // namespace
+
+// From here on those limits hold.
+bool Endpoint::expect_more(const Limits& limits) {
+    if (!expect(request_cq_, receive_cq_, limits)) {
+        return false;
+    }
+    expect_less(request_cq_, receive_cq_, this->limits());
+    return true;
+}
+
+bool Endpoint::set_queues(core::CompletionQueue* requests, core::CompletionQueue* receives) {
+    if (!expect(requests, receives, limits())) {
+        return false;
+    }
+    leave_queues();
+    request_cq_ = requests;
+    receive_cq_ = receives;
+    if (requests) {
+        requests->join(request_poster_);
+    }
+    if (receives) {
+        receives->join(receive_poster_);
+    }
+    set_fast();
+    return true;
+}
+
+void Endpoint::leave_queues() {
+    expect_less(request_cq_, receive_cq_, limits());
+    if (request_cq_) {
+        request_cq_->leave(request_poster_);
+    }
+    if (receive_cq_) {
+        receive_cq_->leave(receive_poster_);
+    }
+    request_cq_ = receive_cq_ = nullptr;
+    set_fast();
+}
+
+void Endpoint::look_for_room() {
+    for (core::CompletionQueue* queue : {request_cq_, receive_cq_}) {
+        if (queue && queue->is_short()) {
+            queue->try_again();
+        }
+    }
+}
+
+void Endpoint::set_watermarks(std::uint32_t soft, std::uint32_t hard) {
+    soft_watermark_ = soft;
+    hard_watermark_ = hard;
+    watermark_ = std::min(soft, hard);
+    if (core_.receives().outstanding() > watermark_) {
+        passed_watermark(core_.receives().outstanding());
+    }
+}
+
+// More receives are at the endpoint than one of its watermarks says.
+void Endpoint::passed_watermark(std::uint32_t count) {
+    if (count > soft_watermark_) { // once for each setting
+        soft_watermark_ = UINT32_MAX;
+        watermark_ = hard_watermark_;
+        owner_.soft_watermark_passed();
+    }
+    if (count > hard_watermark_ && link_) {
+        over(Stimulus::broken, core::Reason::watermark, Parting::clean);
+    }
+}
+
+// A receive was posted, and that is not all.
+void Endpoint::receive_posted(std::uint64_t seq, core::PostVerdict verdict) {
+    if (verdict == core::PostVerdict::flushed) {
+        match_next_ = seq + 1;
+        complete_receives();
+    } else if (starved_ && link_) {
+        link_->receive_posted();
+    } else if (starved_ && handshake_) {
+        handshake_->receives_posted();
+    }
+    if (core_.receives().outstanding() > watermark_) {
+        passed_watermark(core_.receives().outstanding());
+    }
+}
+
+void Endpoint::established(core::Attempt of, Stimulus stimulus, std::unique_ptr<Link> link,
+                           std::span<const std::byte> private_data) {
+    const Outcome outcome = happen(stimulus, of, core::Reason::none);
+    if (outcome.verdict != Verdict::go) { // EP-67: of an attempt that is over
+        link->part(Parting::abandon);
+        domain_.retire(std::move(link));
+        return;
+    }
+    domain_.handshakes().disarm(*this);
+    domain_.retire(std::move(handshake_));
+    link_ = std::move(link);
+    tally_.kind = link_->kind();
+    tally_.established = Clock::now();
+    tally_.requests_before = core_.requests().first();
+    tally_.receives_before = core_.receives().first();
+    tally_.request_bytes_before = tally_.request_bytes;
+    tally_.receive_bytes_before = tally_.receive_bytes;
+    tally_.facts = {};
+    domain_.statistics().established();
+    owner_.link_ready(*link_);
+    raise(outcome.event, core::Reason::none, private_data);
+    link_->start();
+    if (core_.receives().outstanding() > watermark_) [[unlikely]] {
+        passed_watermark(core_.receives().outstanding());
+    }
+}
+
+void Endpoint::failed(core::Attempt of, Stimulus stimulus, core::Reason reason,
+                      std::span<const std::byte> private_data) {
+    const core::State from = core_.state();
+    const Outcome outcome = happen(stimulus, of, reason);
+    if (outcome.verdict == Verdict::go) {
+        end_attempt(from, stimulus, outcome.flush, reason, Parting::abandon, private_data);
+    }
+}
+
+void Endpoint::complete_receive(std::uint64_t seq, DtoStatus status, std::size_t length,
+                                std::uint8_t how, std::uint64_t data, std::size_t overflow) {
+    Receive& done = receive(seq);
+    done.length = length;
+    done.data = data;
+    done.overflow = overflow;
+    if (how != kPlain) [[unlikely]] {
+        done.completion_flags = ((how & kByWrite) != 0 ? 0 : done.completion_flags) | flags_of(how);
+    }
+    const std::size_t used = (how & kByWrite) != 0 ? 0 : length;
+    if (done.multi && status == DtoStatus::success && goes_on(seq, used)) [[unlikely]] {
+        return;
+    }
+    if (core_.receives().finish(seq, status)) {
+        complete_receives();
+    }
+}
+
+void Endpoint::over(Stimulus stimulus, core::Reason reason, Parting parting,
+                    std::uint32_t terminate_code) {
+    const core::State from = core_.state();
+    const Outcome outcome = happen(stimulus, core_.attempt(), reason, terminate_code);
+    if (outcome.verdict == Verdict::go) {
+        terminate_code_ = terminate_code;
+        if (parting == Parting::clean && stimulus == Stimulus::broken) {
+            parting = Parting::broken;
+        }
+        end_attempt(from, stimulus, outcome.flush, reason, parting, {});
+    }
+}
+
+void Endpoint::request_failed(std::uint64_t seq, DtoStatus status, core::Reason reason,
+                              Parting parting, std::uint32_t terminate_code) {
+    core_.requests().finish(seq, status);
+    over(Stimulus::broken, reason, parting, terminate_code);
+}
+
+void Endpoint::receives_missing() {
+    DAT_WARN(ep_data,
+             "a connection is broken: no receive was posted for its messages within %lld s "
+             "(FI_DAT_RNR_TIMEOUT)",
+             static_cast<long long>(domain_.settings().rnr_limit.count()));
+    if (core_.requests().idle()) {
+        return over(Stimulus::broken, core::Reason::rnr_timeout, Parting::clean);
+    }
+    request_failed(core_.requests().first(), DtoStatus::receiver_not_ready,
+                   core::Reason::rnr_timeout, Parting::clean);
+}
+
+std::uint64_t Endpoint::flags_of(std::uint8_t how) const {
+    return ((how & kWithData) != 0 ? arrival_flags_.with_data : 0) |
+           ((how & kSolicited) != 0 ? arrival_flags_.solicited : 0) |
+           ((how & kInvalidated) != 0 ? arrival_flags_.invalidated : 0) |
+           ((how & kByWrite) != 0 ? arrival_flags_.by_write : 0);
+}
+
+// A message is in a receive for several. True: it has room for more, and the message
+// is reported by itself; everything posted before it has completed already, since
+// messages come one after the other.
+bool Endpoint::goes_on(std::uint64_t seq, std::size_t used) {
+    Receive& r = receive(seq);
+    const std::uint64_t left = r.iov.length - used;
+    // Room is ready for one completion of each receive: a queue that cannot grow gets no more.
+    if (left < min_multi_ || left == 0 || (receive_cq_ && receive_cq_->is_short())) {
+        r.completion_flags |= arrival_flags_.released;
+        return false;
+    }
+    tally_.receive_bytes += used;
+    report(r, DtoStatus::success, seq);
+    r.completion_flags = r.posted_flags;
+    r.iov.base += used;
+    r.iov.length = r.capacity = left;
+    match_next_ = seq;
+    return true;
+}
+
+bool Endpoint::announce_write(std::size_t length, std::uint8_t how, std::uint64_t data,
+                              bool whatever_waits) {
+    if (receive_cq_) {
+        if ((receive_cq_->full() || receive_cq_->is_short()) && !whatever_waits) {
+            return false;
+        }
+        receive_cq_->push({nullptr, flags_of(how), length, nullptr, data, 0, DtoStatus::success});
+    }
+    return true;
+}
+
+bool Endpoint::cancel_receive(const void* context) {
+    for (std::uint64_t seq = match_next_; seq != core_.receives().next(); ++seq) {
+        Receive& r = receive(seq);
+        if (r.context == context && core_.receives().withdraw(seq)) {
+            report(r, DtoStatus::flushed, seq);
+            complete_receives(); // passes over it where it was the oldest
+            return true;
+        }
+    }
+    return false;
+}
+
+std::uint64_t Endpoint::owed_end(std::uint64_t begin) const {
+    std::uint64_t end = core_.requests().next();
+    while (end != begin && !is_owed(request(end - 1))) {
+        --end;
+    }
+    return end;
+}
+
+// --- receives that are shared ---
+
+bool Endpoint::may_share() const {
+    return !shared_->empty() && !core_.receives().full() && !core_.holds_receives();
+}
+
+const Receive& Endpoint::take_shared() { return shared_->take(); }
+
+std::uint64_t Endpoint::adopt(const Receive& shared) {
+    const std::uint64_t seq = core_.receives().post();
+    move_receive(shared, receive(seq), receive_extra_segments(seq));
+    if (trace_) [[unlikely]] {
+        trace_->posted(seq, receive(seq), core_.attempt());
+    }
+    match_next_ = seq + 1;
+    if (core_.receives().outstanding() > watermark_) [[unlikely]] {
+        // The link is in the middle of a message: not from here.
+        too_many_ = core_.receives().outstanding();
+        domain_.handshakes().arm(*this, Clock::now());
+    }
+    return seq;
+}
+
+void Endpoint::set_starved(bool starved) {
+    tally_.not_ready += starved && !starved_ ? 1 : 0;
+    if (shared_ && starved != starved_) {
+        if (starved) {
+            shared_->starve(*this);
+        } else {
+            shared_->forget(*this);
+        }
+    }
+    starved_ = starved;
+}
+
+void Endpoint::receives_shared() {
+    starved_ = false; // not among the starved any more
+    link_->receive_posted();
+}
+
+// --- counters ---
+
+void Endpoint::set_counters(const Counters& counters) {
+    counters_ = counters;
+    counted_ = counters.send || counters.write || counters.read;
+    set_fast();
+}
+
+void Endpoint::carry_out_bind(std::uint64_t seq) {
+    domain_.regions().bind(request(seq).remote_key);
+    finish_request(seq, DtoStatus::success);
+}
+
+void Endpoint::count(const Request& r, DtoStatus status) {
+    core::Counter* counter = nullptr;
+    switch (r.op) {
+    case OpCode::send:
+    case OpCode::send_invalidate:
+        counter = counters_.send;
+        break;
+    case OpCode::write:
+        counter = counters_.write;
+        break;
+    case OpCode::read:
+        counter = counters_.read;
+        break;
+    case OpCode::fetch_add:
+    case OpCode::compare_swap: // fi_cntr(3): one that fetches counts as a read
+        counter = r.iov_count > 0 ? counters_.read : counters_.write;
+        break;
+    default:
+        break;
+    }
+    if (counter) {
+        counter->add(status);
+    }
+}
+
+void Endpoint::report_closely(const Request& r, DtoStatus status) {
+    report_to_program(r, status);
+    if (tells_of_room_) {
+        sink_->has_room();
+    }
+}
+
+void Endpoint::report_to_program(const Request& r, DtoStatus status) {
+    if (trace_) { // it is the one that was popped last
+        trace_->completed(core_.requests().first() - 1, r, status, core_.attempt());
+    }
+    if (r.role == Role::own) {
+        return sink_->finished(r.context, status);
+    }
+    if (r.role == Role::part || r.role == Role::owed_part) {
+        divided_so_far_.length += r.length;
+        if (divided_so_far_.status == DtoStatus::success) {
+            divided_so_far_.status = status;
+        }
+        return;
+    }
+    Divided whole;
+    if (r.role == Role::last) {
+        whole = std::exchange(divided_so_far_, {});
+        --divided_;
+        set_fast();
+    }
+    const DtoStatus of_all = whole.status == DtoStatus::success ? status : whole.status;
+    if (counted_) {
+        count(r, of_all);
+    }
+    report(r, of_all, whole.length + r.length);
+}
+
+void Endpoint::look_closely(const Receive& r, DtoStatus status, std::size_t length,
+                            std::uint64_t seq) {
+    if (counters_.receive) {
+        counters_.receive->add(status);
+    }
+    if (trace_) {
+        const bool by_write = (r.completion_flags & arrival_flags_.by_write) != 0;
+        trace_->completed(seq == kPopped ? core_.receives().first() - 1 : seq, r, status, length,
+                          !by_write, core_.attempt());
+    }
+}
+
+void Endpoint::remote_read(std::uint32_t key) {
+    if (counters_.remote_read) {
+        counters_.remote_read->add(DtoStatus::success);
+    }
+    if (domain_.regions().counts()) {
+        domain_.regions().count_read(key);
+    }
+}
+
+void Endpoint::remote_written(std::uint32_t key) {
+    if (counters_.remote_write) {
+        counters_.remote_write->add(DtoStatus::success);
+    }
+    if (domain_.regions().counts()) {
+        domain_.regions().count_write(key);
+    }
+}
+
+// Nothing of the attempt reaches this endpoint any more, and nobody holds a buffer
+// of the application.
+void Endpoint::let_go(Parting parting) {
+    set_starved(false);
+    if (link_) {
+        link_->part(parting);
+        domain_.retire(std::move(link_));
+    }
+    if (handshake_) {
+        handshake_->abandon();
+        domain_.retire(std::move(handshake_));
+    }
+    domain_.handshakes().disarm(*this);
+    too_many_ = 0;
+}
+
+void Endpoint::part(core::Reason reason, Parting parting) {
+    const bool left = reason == core::Reason::local;
+    const bool keeps = awaits_peer_ && link_ && (left || reason == core::Reason::peer_closed);
+    std::unique_ptr<HalfClosed> half_closed = keeps ? link_->half_close(left) : nullptr;
+    let_go(half_closed && !left ? Parting::abandon : parting);
+    if (half_closed && half_closed->begin()) {
+        half_closed_ = std::move(half_closed);
+    } else if (keeps && left) {
+        peer_left_at_once_ = true;
+    }
+}
+
+void Endpoint::peer_left() {
+    const std::unique_ptr<HalfClosed> over = std::move(half_closed_);
+    owner_.peer_left();
+}
+
+void Endpoint::flush(core::Flush what) {
+    core_.flush(what);
+    if (what != core::Flush::none) {
+        match_next_ = core_.receives().next();
+    }
+    complete_requests();
+    complete_receives();
+}
+
+// EP-68: this domain lets go of everything at once, so ENDING lasts for this call.
+void Endpoint::end_attempt(core::State from, Stimulus stimulus, core::Flush what,
+                           core::Reason reason, Parting parting,
+                           std::span<const std::byte> private_data) {
+    // What it lies in, a handshake, is retired and not destroyed before the lock is left.
+    part(reason, parting);
+    const Statistics::Carried carried{core_.requests().first(), core_.receives().first()};
+    flush(what);
+    const Outcome outcome = happen(Stimulus::flushed, core_.attempt(), reason, terminate_code_);
+    last_end_ = outcome.event;
+    reason_ = reason;
+    domain_.statistics().ended(*this, from, stimulus, outcome.event, reason, carried);
+    tally_.kind.reset();
+    raise(outcome.event, reason, private_data);
+    if (std::exchange(peer_left_at_once_, false)) {
+        peer_left();
+    }
+}
+
+void Endpoint::complete_requests() {
+    core::DtoStream::Done done{};
+    while (core_.requests().pop(done)) {
+        const Request& r = request(done.seq);
+        tally_.request_bytes -= done.status == DtoStatus::success ? 0 : r.length;
+        if (r.op == OpCode::bind && done.status != DtoStatus::success) [[unlikely]] {
+            domain_.regions().spoil(r.remote_key); // RMR-6
+        }
+        report(r, done.status);
+    }
+}
+
+void Endpoint::complete_receives() {
+    core::DtoStream::Done done{};
+    while (core_.receives().pop(done)) {
+        const Receive& r = receive(done.seq);
+        tally_.receive_bytes += done.status == DtoStatus::success ? r.length : 0;
+        report(r, done.status);
+    }
+}
+
+// A flushed one has no result.
+void Endpoint::report(const Receive& r, DtoStatus status, std::uint64_t seq) {
+    const bool flushed = status == DtoStatus::flushed;
+    report(r, status, status == DtoStatus::success ? r.length : 0, flushed ? 0 : r.data,
+           flushed ? 0 : r.overflow, seq);
+}
+
+void Endpoint::raise(Event event, core::Reason reason, std::span<const std::byte> private_data) {
+    owner_.raise({event, reason, private_data});
+}
+
+} // namespace dat::engine

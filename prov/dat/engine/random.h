@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// Random numbers that a peer cannot guess: keys, steering tags, names.
+// May include: std.
+#ifndef DAT_ENGINE_RANDOM_H
+#define DAT_ENGINE_RANDOM_H
+
+#include <cstdint>
+
+namespace dat::engine {
+
+// 64 bits from the kernel (getrandom(2)). Does not fail and does not block once
+// the system is up. From any thread. A system call: for set-up only.
+std::uint64_t random_bits();
+
+} // namespace dat::engine
+
+#endif

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// The link over memory that two processes of one host share. A local socket between
+// them carries nothing but rings: it wakes a sleeping peer, and its end is the peer's
+// end. Under the domain's lock. May include: engine, core, base, net/socket.h,
+// system headers.
+#ifndef DAT_LINKS_SHM_LINK_H
+#define DAT_LINKS_SHM_LINK_H
+
+#include "engine/barrier.h"
+#include "engine/link.h"
+#include "engine/reactor.h"
+#include "engine/stall_timer.h"
+#include "links/shm/doorbell.h"
+#include "links/shm/receiver.h"
+#include "links/shm/segment.h"
+#include "links/shm/sender.h"
+#include "net/socket.h"
+
+#include <cstdint>
+
+namespace dat::shm {
+
+class Link final : public engine::MemoryLink, private engine::Pollable {
+  public:
+    static constexpr engine::LinkKind kKind = engine::LinkKind::shm;
+
+    // `wake_socket`: a connected local socket that keeps messages apart. `name`: of this side, on
+    // the connection on which this one was agreed. `place`: where each side can ring for the
+    // other without a system call, if there is one.
+    Link(engine::Endpoint& endpoint, net::Socket wake_socket, Segment segment,
+         const LinkParameters& parameters, const net::SocketAddress& name = {},
+         DoorbellPlace place = {});
+    ~Link() override;
+
+    const net::SocketAddress& name() const { return name_; }
+
+    // The request has been posted under `seq`.
+    void transmit(engine::Request& request, std::uint64_t seq, bool) override {
+        if (sender_.send_short(request, seq)) [[likely]] {
+            tell(kForRecords);
+            if (asleep_) [[unlikely]] {
+                stay_wakeable();
+            }
+        } else {
+            push();
+        }
+    }
+    bool confirms_delivery() const override { return true; }
+    bool dat_peer() const override { return true; }
+    bool wide_data() const override { return true; }
+    bool peer_serves_reads() const override { return sender_.peer_serves_reads(); }
+
+    void start() override;
+    void poll() override;
+    void push() override;
+    void receive_posted() override;
+    void drain() override;
+    void part(engine::Parting how) override;
+    std::unique_ptr<engine::HalfClosed> half_close(bool left) override {
+        return engine::keep_stream(domain_, endpoint_, wake_socket_.fd(), left);
+    }
+    bool arm() override;
+    bool has_news() const override;
+    void disarm() override;
+
+  private:
+    // Something to wait for, looked at in steps.
+    struct Watch final : engine::Timer {
+        explicit Watch(Link& link) : link_(link) {}
+        void expired() override { link_.wake_socket_lost_ ? link_.lost() : link_.look_at_limits(); }
+        Link& link_;
+    };
+
+    // The peer is woken if it sleeps and waits for that.
+    void tell(Wake why) {
+        if (fences_) [[unlikely]] {
+            engine::full_fence();
+        } else { // the peer's heavy_barrier() does it for both; the compiler has to keep the order
+            std::atomic_signal_fence(std::memory_order_seq_cst);
+        }
+        if ((side_.peers->asleep.load(std::memory_order_relaxed) & why) != 0) [[unlikely]] {
+            wake_peer();
+        }
+    }
+    void wake_peer();
+    void ring();
+    void send_ring();
+    void tired();
+    void ready(std::uint32_t events) override; // rung, or the peer has gone
+    void lost() override;
+    void stay_wakeable();
+    void receive();
+    void after_receiving();
+    void look();
+    void faulted();
+    void violated();
+    void source_gone();
+    void peer_ended();
+    void finish();
+    void peer_faulted();
+    void check_drained();
+    void watch_on();
+    void look_at_limits();
+    bool limited() const { return draining_ || end_waits_; }
+    std::uint64_t moved() const {
+        return sender_.records() + receiver_.records() + receiver_.inbox().placed();
+    }
+    void not_ready_for_too_long();
+    void drop_unreceived();
+    void end_as(End end); // of the peer
+    void say_end(End end, std::uint32_t code);
+    Remainder last_of_all();
+
+    engine::Endpoint& endpoint_;
+    engine::Domain& domain_;
+    Segment segment_;
+    const Side side_;
+    const bool fences_;
+    net::Socket wake_socket_;
+    const bool wake_socket_refuses_; // descriptors
+    const net::SocketAddress name_;
+    DoorbellPlace place_;
+    Sender sender_;
+    Receiver receiver_;
+    Watch watch_{*this};
+    std::uint32_t idle_polls_ = 0;
+    bool asleep_ = false;
+    bool by_doorbell_ = false;      // asleep_, and polled when the peer has rung
+    bool for_room_ = false;         // and the peer rings for room as well
+    bool wake_socket_lost_ = false; // the program has closed or replaced it
+    bool watched_ = false;          // wake_socket_ is in the reactor
+    bool over_ = false;             // part() was called
+    bool peer_ended_ = false;       // the peer's end has been seen
+    bool end_waits_ = false;        // but messages before it wait for receives
+    bool draining_ = false;
+    bool said_goodbye_ = false;
+    engine::EndLimit end_limit_;
+};
+
+} // namespace dat::shm
+
+#endif

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// Local sockets between processes that do not trust each other: who is at the other end,
+// and no descriptor comes in that was not asked for. Since Linux 6.16 a socket can refuse
+// them (SO_PASSRIGHTS): their sender gets EPERM. Before that they wait in the socket, and
+// whoever reads or closes it drops them, for as long as that may take: so what may hold
+// some is left unread, and closed by a Reaper.
+// May include: engine, net/socket.h, system headers.
+#ifndef DAT_LINKS_SHM_LOCAL_SOCKET_H
+#define DAT_LINKS_SHM_LOCAL_SOCKET_H
+
+#include "engine/settings.h"
+#include "links/shm/reaper.h"
+#include "net/socket.h"
+
+#include <cstddef>
+#include <span>
+#include <sys/types.h>
+
+namespace dat::shm {
+
+// Who connected, or listened, at the other end, at that moment.
+struct Credentials {
+    pid_t process = 0; // 0: of a process namespace that is not seen here
+    uid_t user = 0;
+};
+// False: it cannot be said.
+bool credentials_of(const net::Socket& socket, Credentials& who);
+
+// Whether the other end is one of those that memory may be shared with.
+bool is_permitted(const net::Socket& socket, engine::ShmPeers peers);
+
+// A socket that keeps messages apart; nobody can pass it descriptors, where the kernel
+// knows how. None: errno says why.
+net::Socket local_socket();
+// What is accepted from such a socket is so too.
+void accept_rights(const net::Socket& socket, bool on);
+// Nobody can have passed it any.
+bool refuses_rights(const net::Socket& socket);
+
+// One message without descriptors. -1 and errno, EPROTO where some have come with it, and
+// stay where they are; 0: the end.
+ssize_t receive(const net::Socket& socket, std::span<std::byte> into);
+
+// What the wake socket of a link has been rung, some of it. False: the other end has gone, or
+// passes descriptors. `refuses`: refuses_rights(), of the time when the link began.
+bool take_rings(const net::Socket& wake_socket, bool refuses);
+
+// One message, and the one descriptor that has to come with it; as above, EPROTO where
+// that is another number. All others are closed.
+ssize_t receive_with(const net::Socket& socket, std::span<std::byte> into, net::Socket& fd,
+                     Reaper& reaper);
+
+// Sends it whole, with that descriptor, or without one for -1. False: errno says why.
+bool send_with(const net::Socket& socket, std::span<const std::byte> message, int fd);
+
+// Nothing has been said by the other end, and it has not gone.
+bool is_silent(const net::Socket& socket);
+
+// Closes it, or has it closed.
+void let_go(net::Socket socket, Reaper& reaper);
+
+} // namespace dat::shm
+
+#endif
