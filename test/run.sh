@@ -103,7 +103,7 @@ finish_step() { # name title
     printf '%-4s %4d s  %-44s' "$verdict" $((SECONDS - began[$name])) "$title"
     tally "${counted[@]}"
     sed -n 's/^note: /             /p' "$log"
-    [ $status -eq 0 ] || explain "$log"
+    [ $status -eq 0 ] || { explain "$log"; failures "$1" "$log" >>"$work/failures"; }
     return $status
 }
 
@@ -121,6 +121,13 @@ explain() {
     echo "---- ${1##*/}: its end"
     tail -n 60 "$1"
     echo '----'
+}
+
+# Prints what failed in step $1, whose log is $2: each test with the end of what it said.
+failures() {
+    echo "failed in step $1:"
+    grep -E -A 32 '^(FAIL|FAILED|VIOLATION|\[(FAIL|CRASH)\]|\*\*\*)' "$2" | grep -v '^ok ' | tail -n 100 ||
+        tail -n 5 "$2"
 }
 
 # Prints what a step counted, if it counted anything.
@@ -157,8 +164,10 @@ all_steps() {
     else
         echo "not run: librpma's examples, since RPMA_EXAMPLES_DIR names no folder of them"
     fi
+    # Both wait for much of their time.
+    start_step 300 relay
     run_step 180 kill 'either side killed at random: TCP, memory'
-    run_step 300 relay 'packets harmed between two namespaces'
+    finish_step relay 'packets harmed between two namespaces, beside those'
     # The guest has one processor, and the builds beside it come second (lowly).
     start_step 1700 guest
     run_step 1500 sanitized 'ASan and UBSan build, clang'
@@ -189,6 +198,7 @@ if [ "${CI:-}" = true ] && [ "$skipped" -gt 0 ]; then
     failed=$((failed + skipped))
     skipped=0
 fi
+cat "$work/failures" 2>/dev/null
 line="$passed passed, $failed failed"
 [ "$skipped" -eq 0 ] || line="$line, $skipped skipped"
 echo "all steps took $SECONDS s"

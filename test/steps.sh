@@ -82,7 +82,8 @@ lowly() { renice -n 10 -p $BASHPID >/dev/null; }
 # Configures the unpacked distribution in build folder $1, and builds the
 # provider, and the tests with flags of their own: of what they take to compile, most is
 # their optimization, which proves nothing. The folders of one compiler share what configure
-# found out.
+# found out. Where a line came from is all that a log wants: whole debug information would be a
+# quarter of the time.
 build() { # folder cache flags-of-the-tests options...
     local folder=$1 cache=$2 test_flags=$3
     shift 3
@@ -128,7 +129,7 @@ step_distribution() {
         tar -C "$work/source" --strip-components=1 -xf dat-*.tar.gz && chmod -R a-w "$work/source"
 }
 
-step_release() { build "$work/release" g++ -O1; }
+step_release() { build "$work/release" g++ -O0 CXXFLAGS='-O2 -g1'; }
 
 step_quick() { build "$work/quick" g++-quick -O0 CXXFLAGS=-O0; }
 
@@ -250,8 +251,8 @@ step_rpma_examples() {
 # errors here, as g++'s are in the release build.
 step_sanitized() {
     lowly
-    build "$work/sanitized" clang '-O0 -g' --enable-sanitizer=address,undefined \
-        CXX=clang++-14 CXXFLAGS='-O1 -g'
+    build "$work/sanitized" clang '-O0 -g1' --enable-sanitizer=address,undefined \
+        CXX=clang++-14 CXXFLAGS='-O1 -g1'
 }
 
 # The checks of the sources were run by the release build.
@@ -316,8 +317,8 @@ step_thread_sanitizer() {
         echo 'no plain test program is there yet'
         return 0
     fi
-    build "$work/tsan" g++-tsan '-O1 -g' --enable-sanitizer=thread --without-criterion \
-        --without-rapidcheck CXXFLAGS='-O1 -g' || return 1
+    build "$work/tsan" g++-tsan '-O1 -g1' --enable-sanitizer=thread --without-criterion \
+        --without-rapidcheck CXXFLAGS='-O1 -g1' || return 1
     make_check "$work/tsan" TESTS="$tests"
 }
 

@@ -34,7 +34,7 @@ set_up() {
     ip addr add $siw/24 dev s0
     ip addr add 2001:db8::1/64 dev s0 nodad
     ip link set s0 up
-    ip -n soft addr add $engine/24 dev s1
+    ip -n soft addr add $soft/24 dev s1
     ip -n soft addr add 2001:db8::2/64 dev s1 nodad
     ip -n soft link set lo up
     ip -n soft link set s1 up
