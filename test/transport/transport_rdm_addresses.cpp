@@ -7,7 +7,9 @@
 
 #include <array>
 #include <cstring>
+#include <fstream>
 #include <string>
+#include <unistd.h>
 
 using namespace dat::test;
 
@@ -159,4 +161,84 @@ TRANSPORT_TEST(rdm, an_address__goes_in_and_comes_out) {
     DAT_MUST(fi_av_lookup(two.a.av, numbers[3], found.data(), &size));
     cr_assert_eq(static_cast<unsigned char>(found[2]) * 256 + static_cast<unsigned char>(found[3]),
                  5003);
+}
+
+// --- who is in no address vector ---
+
+namespace {
+
+// Endpoints that are there for one message each.
+class Strangers {
+  public:
+    Strangers(const Transport& transport, RdmNode& server)
+        : transport_(transport), home_(transport), to_server_(home_.know(server)) {}
+    // The address of one that has sent its message, and gone.
+    std::string one(std::uint64_t tag) {
+        RdmNode::Options options;
+        options.domain_of = &home_;
+        RdmNode stranger(transport_, options);
+        const std::string address = stranger.address();
+        cr_assert(RdmNode::wait(stranger.tsend(to_server_, tag, &tag, sizeof tag)).ok());
+        return address;
+    }
+
+  private:
+    const Transport& transport_;
+    RdmNode home_;
+    fi_addr_t to_server_;
+};
+
+// Bytes of memory that the process has touched. malloc's own count has those too that threads which
+// have ended gave back.
+std::size_t touched() {
+    std::size_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages >> pages;
+    return pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
+} // namespace
+
+// A server that is asked from ever new addresses: what one has used serves the next.
+TRANSPORT_TEST(rdm, strangers_that_come_and_go__leave_nothing) {
+    only_dat();
+    RdmNode server(transport);
+    Strangers strangers(transport, server);
+    std::uint64_t in = 0;
+    const auto serve = [&](std::uint64_t count) {
+        for (std::uint64_t i = 0; i < count; ++i) {
+            RdmOp& receive = server.trecv(i, &in, sizeof in);
+            strangers.one(i);
+            cr_assert(RdmNode::wait(receive).ok());
+            cr_assert_eq(in, i);
+        }
+    };
+    serve(20);
+    const std::size_t before = touched();
+    serve(400); // which are not kept: one has several thousand
+    cr_assert_lt(touched(), before + 1'000'000);
+}
+
+// What one has left, and what waits for one, is of nobody who comes after it.
+TRANSPORT_TEST(rdm, what_a_stranger_has_left__is_of_no_other) {
+    only_dat();
+    RdmNode::Options options;
+    options.caps |= FI_SOURCE_ERR;
+    RdmNode server(transport, options);
+    Strangers strangers(transport, server);
+    std::uint64_t in = 0;
+    const std::string first = strangers.one(1);
+    // A receive that names an address which has been taken out since.
+    fi_addr_t gone = server.know(strangers.one(2));
+    RdmNode::wait(server.trecv(2, &in, sizeof in));
+    RdmOp& waits = server.trecv(3, &in, sizeof in, 0, gone);
+    DAT_MUST(fi_av_remove(server.av, &gone, 1, 0));
+    for (int i = 0; i < 12; ++i) {
+        RdmOp& receive = server.trecv(3, &in, sizeof in);
+        const std::string address = strangers.one(3);
+        cr_assert_eq(RdmNode::wait(receive).err_data, address);
+        cr_assert(!waits.done() || waits.err == FI_ECANCELED);
+    }
+    RdmOp& held = RdmNode::wait(server.trecv(1, &in, sizeof in));
+    cr_assert_eq(in, 1);
+    cr_assert_eq(held.err_data, first);
 }

@@ -27,6 +27,7 @@ constexpr std::uint64_t kNeedsTxQueue = FI_SEND | FI_READ | FI_WRITE;
 constexpr std::size_t kPeerQueue = 144; // requests that are outstanding with one peer
 constexpr int kBacklog = 4096;
 constexpr std::uint32_t kAttempts = 64; // at once
+constexpr unsigned kGlance = 4;         // peers that are looked at for one that is not used
 
 RdmEndpoint& endpoint_of(fid_t f) { return object_of<RdmEndpoint, fid_ep>(f); }
 
@@ -375,17 +376,42 @@ std::unique_ptr<Endpoint> RdmEndpoint::make_endpoint(EndpointWatcher& watcher) {
     return made;
 }
 
+// One that was at an address which nobody knows, and of which nothing is left: whoever asks from
+// ever new addresses finds what those before have used. So that this costs the same however many
+// there are, only some are looked at each time.
+RdmPeer* RdmEndpoint::unused_peer() {
+    for (unsigned i = 0; i < kGlance && !at_rest_.empty(); ++i) {
+        RdmPeer& peer = at_rest_.pop();
+        if (!peer.is_at_rest()) {
+            continue; // it comes back
+        }
+        if (peer.is_unused() && !peer.is_self() &&
+            av_->number_of(peer.address()) == FI_ADDR_NOTAVAIL) {
+            return &peer;
+        }
+        at_rest_.push(peer);
+    }
+    return nullptr;
+}
+
 RdmPeer& RdmEndpoint::at_address(const net::SocketAddress& address) {
     RdmPeer*& found = by_address_[key_of(address)];
     if (!found) {
-        if (peers_.size() == peers_.capacity()) {
-            peers_.reserve(2 * peers_.size() + 16);
-        }
         const std::uint32_t unknown = tells_unknown_ && rx_cq_ ? rx_cq_->source_for(address) : 0;
-        auto made = std::make_unique<RdmPeer>(*this, *messages_, address,
-                                              static_cast<std::uint32_t>(peers_.size()), unknown);
-        found = made.get();
-        peers_.push_back(std::move(made));
+        if (RdmPeer* const unused = unused_peer()) {
+            by_address_.erase(key_of(unused->address()));
+            unused->become(address, unknown);
+            found = unused;
+        } else {
+            if (peers_.size() == peers_.capacity()) {
+                peers_.reserve(2 * peers_.size() + 16);
+            }
+            auto made = std::make_unique<RdmPeer>(
+                *this, *messages_, address, static_cast<std::uint32_t>(peers_.size()), unknown);
+            found = made.get();
+            peers_.push_back(std::move(made));
+        }
+        rests(*found);
         if (address.same_host(name_) && address.port() == name_.port()) {
             found->make_self();
         }

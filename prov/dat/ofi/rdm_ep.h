@@ -70,6 +70,12 @@ class RdmEndpoint final : public fid_ep,
     void attempt(RdmPeer& peer);
     void attempt_over();
     void forget(RdmPeer& peer) { waiting_.remove(peer); }
+    // It has no connection, for the time being.
+    void rests(RdmPeer& peer) {
+        if (!at_rest_.holds(peer)) {
+            at_rest_.push(peer);
+        }
+    }
 
   private:
     void announce(std::unique_ptr<Incoming> request) override;
@@ -81,6 +87,7 @@ class RdmEndpoint final : public fid_ep,
 
     RdmPeer* new_peer(fi_addr_t number, int& error);
     RdmPeer& at_address(const net::SocketAddress& address);
+    RdmPeer* unused_peer();
     void name_source(RdmPeer& peer, fi_addr_t number);
     void drain();
     void next_attempts();
@@ -101,6 +108,7 @@ class RdmEndpoint final : public fid_ep,
     std::vector<RdmPeer*> by_number_;
     std::unordered_map<AddressKey, RdmPeer*, AddressHash> by_address_;
     base::List<RdmPeer, WaitsForTurn> waiting_;
+    base::List<RdmPeer, AtRest> at_rest_; // and some who have a connection again
     std::uint32_t attempting_ = 0;
     struct Turn final : engine::Timer {
         explicit Turn(RdmEndpoint& of) : of_(of) {}

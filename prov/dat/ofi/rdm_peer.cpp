@@ -40,6 +40,19 @@ RdmPeer::RdmPeer(RdmEndpoint& endpoint, rdm::Messages& messages, const net::Sock
 
 RdmPeer::~RdmPeer() = default;
 
+bool RdmPeer::is_at_rest() const {
+    return machine_.state() == RdmState::idle || machine_.state() == RdmState::dead;
+}
+
+void RdmPeer::become(const net::SocketAddress& address, std::uint32_t unknown_source) {
+    address_ = address;
+    unknown_source_ = unknown_source;
+    machine_ = {};
+    current_ = 0;
+    gives_up_ = false;
+    rma_waits_ = rma_failed_ = false;
+}
+
 void RdmPeer::wanted(rdm::Peer&) { act(machine_.operation()); }
 
 ssize_t RdmPeer::ready_for_rma() {
@@ -97,6 +110,9 @@ void RdmPeer::act(const Answer& answer, Incoming* request) {
         } else {
             go_on();
         }
+    }
+    if (is_at_rest()) {
+        of_.rests(*this);
     }
 }
 

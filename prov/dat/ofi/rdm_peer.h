@@ -20,14 +20,16 @@ namespace dat::ofi {
 
 class RdmEndpoint;
 
-// The list of peers whose attempt waits for others.
+// The list of peers whose attempt waits for others, and that of those without a connection.
 struct WaitsForTurn;
+struct AtRest;
 
 class RdmPeer final : public rdm::Peer,
                       private rdm::PeerOwner,
                       private EndpointWatcher,
                       private engine::Timer,
-                      public base::Hook<WaitsForTurn> {
+                      public base::Hook<WaitsForTurn>,
+                      public base::Hook<AtRest> {
   public:
     // `unknown_source`: CompletionQueue::source_for() of the address; 0: messages whose source has
     // no number are as others. Throws std::bad_alloc.
@@ -48,6 +50,11 @@ class RdmPeer final : public rdm::Peer,
     Endpoint& endpoint() { return *endpoint_; }
     // A receive that names this peer has found no message: it is never to have one.
     bool is_dead() { return machine_.named_receive().verdict == core::RdmVerdict::error; }
+    // It has no connection, makes none, and waits for none.
+    bool is_at_rest() const;
+    // The same object is the peer at another address from now on. Only of one that is_at_rest()
+    // and is_unused().
+    void become(const net::SocketAddress& address, std::uint32_t unknown_source);
     // The endpoint is being closed, and nothing is waited for any more.
     void remove();
     // Its turn has come.
@@ -90,8 +97,8 @@ class RdmPeer final : public rdm::Peer,
     };
 
     RdmEndpoint& of_;
-    const net::SocketAddress address_;
-    const std::uint32_t unknown_source_;
+    net::SocketAddress address_;
+    std::uint32_t unknown_source_;
     core::RdmPeer machine_;
     std::unique_ptr<Endpoint> endpoint_; // made when first needed
     std::unique_ptr<Endpoint> far_end_;  // of a connection with this endpoint itself

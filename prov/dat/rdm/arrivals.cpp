@@ -119,12 +119,10 @@ bool Peer::take_message(const Head& head, const std::byte* at, std::size_t size)
     if (taken_ + held_ + cost - said_taken_ > messages_.window()) {
         return false; // more than it may
     }
-    Unexpected* const held = messages_.new_unexpected(size);
+    Unexpected* const held = messages_.new_unexpected(*this, tag, size);
     if (!held) {
         return false;
     }
-    held->from(tag, number_);
-    held->turn = turn_;
     held->kind = head.kind;
     held->flags = head.flags;
     std::byte* to = held->behind();
@@ -170,13 +168,12 @@ bool Peer::take_announced(const Head& head, const std::byte* at, std::size_t siz
                              {places.data(), segments});
         return true;
     }
-    Unexpected* const held = announced_ < kMaxAnnounced ? messages_.new_unexpected(size) : nullptr;
+    Unexpected* const held =
+        announced_ < kMaxAnnounced ? messages_.new_unexpected(*this, tag, size) : nullptr;
     if (!held) {
         return false;
     }
     ++announced_;
-    held->from(tag, number_);
-    held->turn = turn_;
     held->kind = head.kind;
     held->flags = head.flags;
     std::byte* to = held->behind();
@@ -217,6 +214,7 @@ PostVerdict Peer::send_to_self(const Outgoing& out) {
     const bool here = !out.delivered && out.length <= kEagerShm &&
                       held_ + cost_of(out.length) <= messages_.window();
     Unexpected* const held = messages_.new_unexpected(
+        *this, tag,
         here ? before + out.length
              : before + sizeof(std::uint64_t) + (out.length > 0 ? sizeof(Place) : 0));
     Send* const send = here || !held ? nullptr : messages_.new_send(*this, out);
@@ -226,8 +224,6 @@ PostVerdict Peer::send_to_self(const Outgoing& out) {
         }
         return PostVerdict::full;
     }
-    held->from(tag, number_);
-    held->turn = turn_;
     held->flags = flags;
     std::byte* at = held->behind();
     if (out.has_data) {

@@ -65,7 +65,7 @@ Messages::~Messages() { DAT_ASSERT(receives_.used() == 0 && sends_.used() == 0);
 
 // --- memory ---
 
-Unexpected* Messages::new_unexpected(std::size_t behind) {
+Unexpected* Messages::new_unexpected(Peer& peer, std::uint64_t tag, std::size_t behind) {
     const std::size_t size = sizeof(Unexpected) + behind;
     void* memory = nullptr;
     if (size > kSmall) {
@@ -75,13 +75,17 @@ Unexpected* Messages::new_unexpected(std::size_t behind) {
     }
     Unexpected* const made = memory ? new (memory) Unexpected : nullptr;
     if (made) {
+        made->from(tag, peer.number_);
+        made->turn = peer.turn_;
         made->size = static_cast<std::uint32_t>(behind);
+        ++peer.unexpected_;
     }
     return made;
 }
 
 void Messages::free(Unexpected& message) {
     const bool is_small = sizeof(Unexpected) + message.size <= kSmall;
+    --peers_[message.source()]->unexpected_;
     message.~Unexpected();
     if (is_small) {
         small_.give_back(&message);

@@ -173,6 +173,9 @@ class Peer : public engine::MessageSink, private engine::Deferred {
     // Nothing of this side waits to go out, or for the peer to take it.
     bool idle() const { return queued_.empty() && waiting_.empty() && to_say_.empty(); }
     bool has_queued() const { return !queued_.empty(); }
+    // Nothing here is of it any more: no message, held or on its way, no receive that names it,
+    // no connection. It may become another one, with the same number.
+    bool is_unused() const;
     // Something of that was accepted and its success is not reported.
     bool owes();
 
@@ -237,6 +240,7 @@ class Peer : public engine::MessageSink, private engine::Deferred {
     std::uint32_t said_taken_ = 0; // as it knows
     std::uint32_t held_ = 0;       // what of that is held
     std::uint32_t announced_ = 0;  // messages of it that are announced, and held
+    std::uint32_t unexpected_ = 0; // all that are held, of earlier connections too
     std::uint16_t turn_ = 0;       // connections so far
     std::uint32_t reads_ = 0;      // outstanding
     std::uint32_t queued_count_ = 0;
@@ -307,7 +311,8 @@ class Messages {
     friend class Peer;
 
     core::Matching& matching(bool tagged) { return tagged ? tagged_ : untagged_; }
-    Unexpected* new_unexpected(std::size_t behind);
+    // Of that peer as it is connected now, with `behind` bytes. nullptr: no memory.
+    Unexpected* new_unexpected(Peer& peer, std::uint64_t tag, std::size_t behind);
     void free(Unexpected& message);
     Send* new_send(Peer& peer, const Outgoing& out);
     void free(Send& send);

@@ -112,6 +112,14 @@ void Peer::fail() {
     said_goodbye_ = false;
 }
 
+bool Peer::is_unused() const {
+    const auto names_it = [this](const core::PostedReceive& each) {
+        return each.source() == number_;
+    };
+    return !endpoint_ && unexpected_ == 0 && idle() && to_read_.empty() && reading_.empty() &&
+           !messages_.tagged_.find_posted(names_it) && !messages_.untagged_.find_posted(names_it);
+}
+
 bool Peer::owes() {
     bool any = false;
     const auto look = [&](const Send& send) {
