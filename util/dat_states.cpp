@@ -2,7 +2,7 @@
 //
 // dat_states: prints the endpoint state machine, from the table that runs, as
 // Markdown, as a manual page, as a picture for Graphviz, or as JSON. Exit status: 0, or
-// 2 for bad usage. May include: core, util/command, nlohmann-json.
+// 2 for bad usage.
 #include "command/command.h"
 #include "command/json.h"
 #include "core/ep_state.h"

@@ -2,7 +2,7 @@
 //
 // dat_trace: prints what processes have recorded with FI_DAT_TRACE, as Chrome trace events, as a
 // page of HTML, or what is in each file. Exit status: 0, 1 where a file cannot be used or the
-// output not be written, 2 for bad usage. May include: util/trace, util/command, core, CLI11.
+// output not be written, 2 for bad usage.
 #include "command/command.h"
 #include "trace/model.h"
 #include "trace/output.h"

@@ -5,7 +5,6 @@
 // what they found. Small sizes travel eagerly, large ones by rendezvous.
 // Prints one line on rank 0; exit status 0 if all was right.
 // Build and run: mpicc mpi_ring.c -o mpi_ring && mpirun -np 4 ./mpi_ring
-// May include: the C library, MPI.
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // The colours of the states, the same in the state picture and on the page of dat_trace. They are
-// light, for black text. May include: core.
+// light, for black text.
 #ifndef DAT_UTIL_STATE_COLOURS_H
 #define DAT_UTIL_STATE_COLOURS_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See cno.h. May include: dat-shim, base.
+// See cno.h.
 #include "dat-shim/cno.h"
 
 #include "base/attempt.h"

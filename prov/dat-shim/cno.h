@@ -2,7 +2,7 @@
 //
 // The Consumer notification object. It is triggered as long as an enabled EVD of it, on which
 // nobody waits, has an event that notifies (CNO-2, CNO-7): nothing that was not dequeued is
-// missed. Lock order: a CNO's, then an EVD's. May include: dat-shim.
+// missed. Lock order: a CNO's, then an EVD's.
 #ifndef DAT_SHIM_CNO_H
 #define DAT_SHIM_CNO_H
 

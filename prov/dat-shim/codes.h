@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Return codes, events and flags as the objects use them. Their values are those of
-// uDAPL 2.0; udat12/ translates those that 1.2 has otherwise. May include: std.
+// uDAPL 2.0; udat12/ translates those that 1.2 has otherwise.
 #ifndef DAT_SHIM_CODES_H
 #define DAT_SHIM_CODES_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// The event of a completion. See dto.h. May include: dat-shim.
+// The event of a completion. See dto.h.
 #include "dat-shim/ep.h"
 #include "dat-shim/fast.h"
 #include "dat-shim/srq.h"

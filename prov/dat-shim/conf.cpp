@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See conf.h. May include: std.
+// See conf.h.
 #include "dat-shim/conf.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// The file dat.conf (dat_conf(5), REG-1). May include: std.
+// The file dat.conf (dat_conf(5), REG-1).
 #ifndef DAT_SHIM_CONF_H
 #define DAT_SHIM_CONF_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See conf_file.h. May include: dat-shim, engine/kernel.h, std, system headers.
+// See conf_file.h.
 #include "dat-shim/conf_file.h"
 
 #include "engine/kernel.h"

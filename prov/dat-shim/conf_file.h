@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// Which dat.conf is read, and what is in it. May include: dat-shim, std.
+// Which dat.conf is read, and what is in it.
 #ifndef DAT_SHIM_CONF_FILE_H
 #define DAT_SHIM_CONF_FILE_H
 

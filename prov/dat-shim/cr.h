@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// The connection request (CR-1..CR-9). May include: dat-shim, libfabric.
+// The connection request (CR-1..CR-9).
 #ifndef DAT_SHIM_CR_H
 #define DAT_SHIM_CR_H
 

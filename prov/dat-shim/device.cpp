@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See device.h. May include: dat-shim, libfabric, system headers.
+// See device.h.
 #include "dat-shim/device.h"
 
 #include "dat-shim/fast.h"

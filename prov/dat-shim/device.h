@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// The network interfaces and RDMA devices that the provider offers. May include: dat-shim,
-// libfabric.
+// The network interfaces and RDMA devices that the provider offers.
 #ifndef DAT_SHIM_DEVICE_H
 #define DAT_SHIM_DEVICE_H
 

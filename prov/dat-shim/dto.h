@@ -3,8 +3,7 @@
 // What an operation of libfabric stands for: its context is a slot, which says whose DTO it
 // is. A direction of an endpoint has a ring of slots, taken in the order of posting, which
 // is that of completing; so nothing is allocated, and a suppressed success gives its slot
-// back with a later one. Slots that were never used have not been touched. May include: dat-shim,
-// libfabric.
+// back with a later one. Slots that were never used have not been touched.
 #ifndef DAT_SHIM_DTO_H
 #define DAT_SHIM_DTO_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// Making, changing and freeing an endpoint. See ep.h. May include: dat-shim, base, libfabric.
+// Making, changing and freeing an endpoint. See ep.h.
 #include "dat-shim/ep.h"
 
 #include "base/attempt.h"

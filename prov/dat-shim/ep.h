@@ -2,7 +2,7 @@
 //
 // The endpoint. States and transitions are the provider's; here are attributes, EVDs and
 // the checks of a post. The posting calls are templates, since a segment has another layout
-// in each API version. May include: dat-shim, libfabric.
+// in each API version.
 #ifndef DAT_SHIM_EP_H
 #define DAT_SHIM_EP_H
 

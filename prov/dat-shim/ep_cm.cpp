@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Connections of an endpoint, and what is rare about its DTOs. See ep.h.
-// May include: dat-shim, libfabric.
 #include "dat-shim/cr.h"
 #include "dat-shim/ep.h"
 #include "dat-shim/evd.h"

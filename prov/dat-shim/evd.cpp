@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Making and changing an event dispatcher, and how events get into its FIFO. See evd.h.
-// May include: dat-shim, base, libfabric.
 #include "dat-shim/evd.h"
 
 #include "base/attempt.h"

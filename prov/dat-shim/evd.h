@@ -4,7 +4,6 @@
 // queues of libfabric; both are made when the first stream needs them. An EVD that has
 // completions alone is read without a lock of its own; where streams are merged, events are
 // fetched in such an order that DISC-10 and EP-75 hold, and wait in a FIFO.
-// May include: dat-shim, libfabric.
 #ifndef DAT_SHIM_EVD_H
 #define DAT_SHIM_EVD_H
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Taking events out of an event dispatcher, and sleeping for them. See evd.h.
-// May include: dat-shim, base, libfabric.
 #include "base/attempt.h"
 #include "dat-shim/cno.h"
 #include "dat-shim/evd.h"

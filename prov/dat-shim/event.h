@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // An event as the objects have it; udat/ gives it the layout of an API version.
-// May include: dat-shim.
 #ifndef DAT_SHIM_EVENT_H
 #define DAT_SHIM_EVENT_H
 

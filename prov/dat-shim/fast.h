@@ -5,7 +5,7 @@
 // as usual, one call further. Whatever else there is about a post, errors
 // too, is left to the general way (post.h), which then says what is wrong; an event that is not
 // plain to dequeue_other(). The one file that includes the provider: its ofi/direct.h is
-// inlined here. May include: dat-shim, ofi/direct.h, libfabric.
+// inlined here.
 #ifndef DAT_SHIM_FAST_H
 #define DAT_SHIM_FAST_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See handle.h. May include: std, system headers.
+// See handle.h.
 #include "dat-shim/handle.h"
 
 #include <atomic>

@@ -4,7 +4,6 @@
 // and of what, is told by looking it up there, so that stale and wild values are refused
 // and never followed (GEN-6, U-23). A shell begins with a pointer to the table of
 // functions, since a genuine libdat2 above this library calls through it.
-// May include: std.
 #ifndef DAT_SHIM_HANDLE_H
 #define DAT_SHIM_HANDLE_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See ia.h. May include: dat-shim, libfabric.
+// See ia.h.
 #include "dat-shim/ia.h"
 
 #include "base/attempt.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // The interface adapter: fabric and domain of one interface, and all objects of an open
-// instance. May include: dat-shim, base, libfabric.
+// instance.
 #ifndef DAT_SHIM_IA_H
 #define DAT_SHIM_IA_H
 

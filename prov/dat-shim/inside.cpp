@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See inside.h. May include: dat-shim, engine/barrier.h, std, system headers.
+// See inside.h.
 #include "dat-shim/inside.h"
 
 #include "engine/barrier.h"

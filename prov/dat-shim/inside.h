@@ -4,7 +4,6 @@
 // all that were inside have left or come again, and destroys only then: a thread that found an
 // object before may use it as long as its call lasts. What a call pays is a word of its own thread,
 // read and written plainly; the barrier is paid by who waits (engine/barrier.h).
-// May include: std.
 #ifndef DAT_SHIM_INSIDE_H
 #define DAT_SHIM_INSIDE_H
 

@@ -2,8 +2,7 @@
 //
 // The few functions of libfabric that the provider calls, for a library that is to work
 // where libfabric is not installed, whatever FI_PROVIDER says. Hidden: a program that uses
-// libfabric as well keeps its own. May include: dat-shim/log.h,
-// libfabric headers, std.
+// libfabric as well keeps its own.
 #include "dat-shim/log.h"
 
 #include <rdma/fabric.h>

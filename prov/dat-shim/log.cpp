@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // The log of the uDAPL libraries: the standard error output, if a variable asks for it.
-// May include: dat-shim, engine/kernel.h, libfabric, std.
 #include "dat-shim/log.h"
 
 #include "engine/kernel.h"

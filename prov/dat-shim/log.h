@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Where the log lines of the provider go, which each library decides for itself: it defines these
-// two. May include: libfabric.
+// two.
 #ifndef DAT_SHIM_LOG_H
 #define DAT_SHIM_LOG_H
 

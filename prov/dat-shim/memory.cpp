@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See memory.h. May include: dat-shim, base, libfabric.
+// See memory.h.
 #include "dat-shim/memory.h"
 
 #include "base/attempt.h"

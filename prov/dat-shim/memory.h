@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Protection zones, memory regions, memory windows; and the check of a local segment.
-// May include: dat-shim, libfabric.
 #ifndef DAT_SHIM_MEMORY_H
 #define DAT_SHIM_MEMORY_H
 

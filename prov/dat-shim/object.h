@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // What all DAT objects share: a handle, the IA that they belong to, the Consumer's context.
-// May include: dat-shim, base.
 #ifndef DAT_SHIM_OBJECT_H
 #define DAT_SHIM_OBJECT_H
 

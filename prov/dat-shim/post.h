@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // The posts of an endpoint; no allocation, lock or system call of their own. Included by
-// ep.h. May include: dat-shim, libfabric.
+// ep.h.
 #ifndef DAT_SHIM_POST_H
 #define DAT_SHIM_POST_H
 

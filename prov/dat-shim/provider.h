@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // The `dat` provider, which is part of this library: it is taken from fi_prov_ini() and no
-// libfabric is asked for it. May include: libfabric, std.
+// libfabric is asked for it.
 #ifndef DAT_SHIM_PROVIDER_H
 #define DAT_SHIM_PROVIDER_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See registry.h. May include: dat-shim, libfabric, system headers.
+// See registry.h.
 #include "dat-shim/registry.h"
 
 #include "base/log.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Which names can be opened: those of dat.conf, and those of the network interfaces.
-// May include: dat-shim.
 #ifndef DAT_SHIM_REGISTRY_H
 #define DAT_SHIM_REGISTRY_H
 

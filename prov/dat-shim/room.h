@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// How many more operations a ring of slots takes, while others dequeue. May include: std.
+// How many more operations a ring of slots takes, while others dequeue.
 #ifndef DAT_SHIM_ROOM_H
 #define DAT_SHIM_ROOM_H
 

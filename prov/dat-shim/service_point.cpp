@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See service_point.h and cr.h. May include: dat-shim, base, libfabric.
+// See service_point.h and cr.h.
 #include "dat-shim/service_point.h"
 
 #include "base/attempt.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Service points: public (in both models), reserved, common (SP-1..SP-13).
-// May include: dat-shim, libfabric.
 #ifndef DAT_SHIM_SERVICE_POINT_H
 #define DAT_SHIM_SERVICE_POINT_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See srq.h. May include: dat-shim, libfabric.
+// See srq.h.
 #include "dat-shim/srq.h"
 
 #include "dat-shim/evd.h"

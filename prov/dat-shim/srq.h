@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// The shared receive queue (SRQ-1..SRQ-13). May include: dat-shim, libfabric.
+// The shared receive queue (SRQ-1..SRQ-13).
 #ifndef DAT_SHIM_SRQ_H
 #define DAT_SHIM_SRQ_H
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Sleeping on descriptors: where a thread may be cancelled (pthread_cancel(3)), and nowhere else.
-// May include: engine/kernel.h, std, system headers.
 #ifndef DAT_SHIM_WAKE_H
 #define DAT_SHIM_WAKE_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See channel.h. May include: rpma-shim, engine/kernel.h, system headers.
+// See channel.h.
 #include "rpma-shim/channel.h"
 
 #include "engine/kernel.h"

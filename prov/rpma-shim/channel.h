@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // A descriptor of a program: it polls it, sets O_NONBLOCK on it, and never reads it (RP-16). It is
-// an eventfd, which queues of the provider are told to write to. May include: rpma-shim, std,
-// system headers.
+// an eventfd, which queues of the provider are told to write to.
 #ifndef DAT_RPMA_CHANNEL_H
 #define DAT_RPMA_CHANNEL_H
 

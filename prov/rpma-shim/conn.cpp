@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See conn.h; and rpma_conn_*() but for operations and waiting. May include: rpma-shim, libfabric,
-// std.
+// See conn.h; and rpma_conn_*() but for operations and waiting.
 #include "rpma-shim/conn.h"
 
 #include "rpma-shim/fast.h"

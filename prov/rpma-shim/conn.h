@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// A connection, and the request that becomes one. May include: rpma-shim, libfabric, std.
+// A connection, and the request that becomes one.
 #ifndef DAT_RPMA_CONN_H
 #define DAT_RPMA_CONN_H
 

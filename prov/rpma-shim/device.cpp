@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See device.h. May include: rpma-shim, dat-shim/provider.h, libfabric, system headers.
+// See device.h.
 #include "rpma-shim/device.h"
 
 #include "engine/kernel.h"

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // What an ibv_context stands for: an RDMA device, or, where there is none, shared memory and TCP.
-// None of them goes before the process does, as a program may keep its context. May include:
-// rpma-shim, dat-shim/provider.h, libfabric, system headers.
+// None of them goes before the process does, as a program may keep its context.
 #ifndef DAT_RPMA_DEVICE_H
 #define DAT_RPMA_DEVICE_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See durable.h. May include: rpma-shim, engine/kernel.h, libpmem, std, system headers.
+// See durable.h.
 #include "rpma-shim/durable.h"
 
 #include "config.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// How what is written to memory outlives the host (RPMA_FLUSH_TYPE_PERSISTENT). May include: std.
+// How what is written to memory outlives the host (RPMA_FLUSH_TYPE_PERSISTENT).
 #ifndef DAT_RPMA_DURABLE_H
 #define DAT_RPMA_DURABLE_H
 

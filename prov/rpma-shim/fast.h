@@ -2,7 +2,7 @@
 //
 // The usual write and the usual completion, straight from the entry point to the provider and
 // back: no call of libfabric, no entry that is written only to be read. The one file that includes
-// the provider: its ofi/direct.h is inlined here. May include: ofi/direct.h, libfabric.
+// the provider: its ofi/direct.h is inlined here.
 #ifndef DAT_RPMA_FAST_H
 #define DAT_RPMA_FAST_H
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // What every entry point is within: no exception crosses it, and what libfabric answers becomes
-// what librpma does. May include: rpma-shim/log.h, libfabric, std.
+// what librpma does.
 #ifndef DAT_RPMA_GUARD_H
 #define DAT_RPMA_GUARD_H
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See log.h; and the functions rpma_log_*(). May include: rpma-shim, dat-shim/log.h,
-// engine/kernel.h, std, system headers.
+// See log.h; and the functions rpma_log_*().
 #include "rpma-shim/log.h"
 
 #include "dat-shim/log.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // The log of the library: what rpma_log_*() of a program decide, for its own lines and for those
-// of the provider. May include: librpma.h, std.
+// of the provider.
 #ifndef DAT_RPMA_LOG_H
 #define DAT_RPMA_LOG_H
 

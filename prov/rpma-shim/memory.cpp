@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// rpma_mr_*(). May include: rpma-shim, libfabric, libibverbs, system headers, std.
+// rpma_mr_*().
 #include "rpma-shim/durable.h"
 #include "rpma-shim/guard.h"
 #include "rpma-shim/peer.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// rpma_peer_*() and rpma_utils_*(). May include: rpma-shim, libfabric, std.
+// rpma_peer_*() and rpma_utils_*().
 #include "rpma-shim/peer.h"
 
 #include "rpma-shim/device.h"

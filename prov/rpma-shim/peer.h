@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// A peer, which is a domain of a device; and its memory. May include: rpma-shim, libfabric, std.
+// A peer, which is a domain of a device; and its memory.
 #ifndef DAT_RPMA_PEER_H
 #define DAT_RPMA_PEER_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// The operations of a connection. May include: rpma-shim, libfabric, std.
+// The operations of a connection.
 #include "rpma-shim/post.h"
 
 #include "rpma-shim/conn.h"

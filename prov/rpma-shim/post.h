@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// Receives, of a connection, a request and a shared queue. May include: rpma-shim, libfabric.
+// Receives, of a connection, a request and a shared queue.
 #ifndef DAT_RPMA_POST_H
 #define DAT_RPMA_POST_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See queue.h; and rpma_cq_*(), rpma_conn_wait(). May include: rpma-shim, base, libfabric, std.
+// See queue.h; and rpma_cq_*(), rpma_conn_wait().
 #include "rpma-shim/queue.h"
 
 #include "base/attempt.h"

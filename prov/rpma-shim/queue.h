@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// A completion queue. May include: rpma-shim, libfabric, std.
+// A completion queue.
 #ifndef DAT_RPMA_QUEUE_H
 #define DAT_RPMA_QUEUE_H
 

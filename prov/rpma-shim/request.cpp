@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// rpma_conn_req_*() and rpma_ep_*(). May include: rpma-shim, libfabric, std.
+// rpma_conn_req_*() and rpma_ep_*().
 #include "rpma-shim/conn.h"
 #include "rpma-shim/guard.h"
 #include "rpma-shim/post.h"

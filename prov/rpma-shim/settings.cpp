@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// rpma_conn_cfg_*(), rpma_srq_cfg_*() and rpma_peer_cfg_*(). May include: rpma-shim, std.
+// rpma_conn_cfg_*(), rpma_srq_cfg_*() and rpma_peer_cfg_*().
 #include "rpma-shim/settings.h"
 
 #include "rpma-shim/guard.h"

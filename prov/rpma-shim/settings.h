@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // The configurations that a program fills in: plain values with librpma's defaults (RP-13).
-// May include: librpma.h, std.
 #ifndef DAT_RPMA_SETTINGS_H
 #define DAT_RPMA_SETTINGS_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// rpma_srq_*() but for their configuration. May include: rpma-shim, libfabric, std.
+// rpma_srq_*() but for their configuration.
 #include "rpma-shim/srq.h"
 
 #include "rpma-shim/guard.h"

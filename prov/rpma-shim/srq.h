@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// A shared receive queue, and the completion queue that it may have. May include: rpma-shim,
-// libfabric, std.
+// A shared receive queue, and the completion queue that it may have.
 #ifndef DAT_RPMA_SRQ_H
 #define DAT_RPMA_SRQ_H
 

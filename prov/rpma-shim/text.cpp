@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// Texts of results and events. May include: librpma.h.
+// Texts of results and events.
 #include <librpma.h>
 
 extern "C" {

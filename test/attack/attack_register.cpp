@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Memory that cannot be touched is refused when it is registered, as a device does (U-72), and all
-// that can be is taken. May include: suite.h, memory_kinds.h.
+// that can be is taken.
 #include "../transport/suite.h"
 #include "memory_kinds.h"
 

@@ -3,7 +3,7 @@
 // Threads that are cancelled in calls of the provider (pthread_cancel(3), deferred): where a call
 // sleeps they end there, and nowhere else, and what they leave is as if they had returned:
 // others use the same objects, and close them. A plain program.
-// Usage: cancel [SEED]. May include: the transport fixture, std, system headers.
+// Usage: cancel [SEED].
 #include "ofi_scene.h"
 
 #include "../transport/dice.h"

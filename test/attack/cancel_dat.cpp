@@ -3,7 +3,7 @@
 // Threads that are cancelled in dat_* calls (pthread_cancel(3), deferred): where dat_evd_wait() or
 // dat_cno_wait() sleeps they end there, in no other call, and what they leave is as if they had
 // returned. A plain program of either version of the API.
-// Usage: cancel_dat [SEED]. May include: dat_scene.h, std, system headers.
+// Usage: cancel_dat [SEED].
 #include "../transport/dice.h"
 #include "cancelled.h"
 #include "dat_scene.h"

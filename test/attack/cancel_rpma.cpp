@@ -2,7 +2,7 @@
 //
 // Threads that are cancelled (pthread_cancel(3)) in the calls of librpma that sleep, at any moment,
 // over shared memory and over TCP: what they slept for goes on, and the process does. A plain
-// program. May include: librpma.h, the scene of test/rpma, std.
+// program.
 #include "../rpma/scene.h"
 
 #include <atomic>

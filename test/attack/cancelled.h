@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// A thread that is to be cancelled (pthread_cancel(3)). May include: std, system headers.
+// A thread that is to be cancelled (pthread_cancel(3)).
 #ifndef DAT_TEST_ATTACK_CANCELLED_H
 #define DAT_TEST_ATTACK_CANCELLED_H
 

@@ -3,7 +3,7 @@
 // dat_ia_close(ABRUPT) while other threads poll, wait, post and make objects on that IA: who
 // sleeps gets DAT_ABORT, whoever else comes DAT_INVALID_HANDLE or what the call has to say, and
 // nobody touches what has been destroyed. The Consumer is at fault by MT-2; this library is safe
-// against it. A plain program, for the sanitizers too. May include: dat_scene.h, std.
+// against it. A plain program, for the sanitizers too.
 #include "dat_scene.h"
 
 #include <array>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Both ends of a connection on one adapter, by dat_* calls alone, for plain programs of either
-// version of the API. Included by the program's one source. May include: std, dat headers.
+// version of the API. Included by the program's one source.
 #ifndef DAT_TEST_ATTACK_DAT_SCENE_H
 #define DAT_TEST_ATTACK_DAT_SCENE_H
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // A program of libfabric that closes a descriptor of the provider, or puts /dev/null in its place
-// (harm.h). A plain program. Usage: descriptors [LINK STAGE NUMBER HOW], one case. May include: the
-// transport fixture, harm.h, std, system headers.
+// (harm.h). A plain program. Usage: descriptors [LINK STAGE NUMBER HOW], one case.
 #include "ofi_scene.h"
 
 #include "harm.h"

@@ -3,8 +3,7 @@
 // A program of uDAPL that closes a descriptor of the library, or puts /dev/null in its place
 // (harm.h), while threads sleep in dat_evd_wait() and dat_cno_wait(): each returns at last, and
 // dat_ia_close() succeeds. A plain program of either version of the API.
-// Usage: descriptors_dat [LINK STAGE NUMBER HOW], one case. May include: dat_scene.h, harm.h, std,
-// system headers.
+// Usage: descriptors_dat [LINK STAGE NUMBER HOW], one case.
 #include "dat_scene.h"
 
 #include "harm.h"

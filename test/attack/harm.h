@@ -3,7 +3,7 @@
 // Closes a descriptor of the library under test, or puts /dev/null in its place: each descriptor in
 // turn, and all, at each stage of a connection, each in a process of its own. Nothing ends the
 // program, nothing hangs, calls answer, and all that was opened can be closed. Included by a
-// program's one source, behind DAT_REQUIRE. May include: std, system headers.
+// program's one source, behind DAT_REQUIRE.
 #ifndef DAT_TEST_ATTACK_HARM_H
 #define DAT_TEST_ATTACK_HARM_H
 

@@ -5,7 +5,7 @@
 // connection, or another process with its number. What is at that place then is not the
 // message: the connection ends, the receive gives nothing, and its buffer shows nothing of
 // it. This program is at fixed addresses, so that its buffer is where the message was. A
-// plain program; a process that takes a number needs root. May include: engine, links/iwarp.
+// plain program; a process that takes a number needs root.
 //
 //   image                 all of it
 //   image --sender HOW PORT PIPE    the sender, that becomes HOW

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See journal.h. May include: the fixture.
+// See journal.h.
 #include "journal.h"
 
 namespace dat::test {

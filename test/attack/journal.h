@@ -2,7 +2,7 @@
 //
 // The oracle of one endpoint's operations: each completes once, in posting order for its
 // direction, first successes, then at most one error with a cause, then only flushes
-// (DISC-8). May include: the fixture.
+// (DISC-8).
 #ifndef DAT_TEST_ATTACK_JOURNAL_H
 #define DAT_TEST_ATTACK_JOURNAL_H
 

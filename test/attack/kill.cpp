@@ -4,7 +4,7 @@
 // and again, over TCP and over shared memory; what survives is looked at by an oracle. Of
 // each operation there is one completion, what succeeded is right, one event ends each
 // connection, after all completions, nothing comes behind it, the endpoint is good for the
-// next, and neither descriptors nor memory grow. May include: the fixture, POSIX.
+// next, and neither descriptors nor memory grow.
 //
 //   kill [--link tcp|shm] [--seconds N] [--seed N]
 //

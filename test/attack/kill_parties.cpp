@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See kill_parties.h. May include: the fixture, POSIX.
+// See kill_parties.h.
 #include "kill_parties.h"
 
 #include "party.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // The processes of the kill test: survivors, who stay for the whole run, and victims, who
-// are killed or stopped at a moment of their short lives. May include: std.
+// are killed or stopped at a moment of their short lives.
 #ifndef DAT_TEST_ATTACK_KILL_PARTIES_H
 #define DAT_TEST_ATTACK_KILL_PARTIES_H
 

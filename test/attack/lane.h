@@ -3,7 +3,7 @@
 // One endpoint of a party: it connects or accepts, moves data of each kind both ways, ends
 // in one of many ways, is reset and used again, and has an oracle that looks at all that
 // comes back. lane.cpp: the connection; lane_posts.cpp: what is posted; lane_checks.cpp:
-// what has come. May include: the fixture.
+// what has come.
 #ifndef DAT_TEST_ATTACK_LANE_H
 #define DAT_TEST_ATTACK_LANE_H
 

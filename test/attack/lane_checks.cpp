@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// What has come to a lane, looked at. May include: the fixture.
+// What has come to a lane, looked at.
 #include "lane.h"
 
 #include <atomic>

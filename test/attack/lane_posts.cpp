@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// What a lane posts. May include: the fixture.
+// What a lane posts.
 #include "lane.h"
 
 #include <rdma/fi_atomic.h>

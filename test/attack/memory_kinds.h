@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Memory that cannot be touched as asked, and memory that can, of each kind, for tests of what
-// registers or uses memory. May include: std, POSIX.
+// registers or uses memory.
 #ifndef DAT_TEST_ATTACK_MEMORY_KINDS_H
 #define DAT_TEST_ATTACK_MEMORY_KINDS_H
 

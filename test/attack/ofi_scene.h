@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // What programs of libfabric that attack one process have: a domain, its queues and a listener,
-// with FI_THREAD_SAFE. Included by a program's one source. May include: the transport fixture.
+// with FI_THREAD_SAFE. Included by a program's one source.
 #ifndef DAT_TEST_ATTACK_OFI_SCENE_H
 #define DAT_TEST_ATTACK_OFI_SCENE_H
 

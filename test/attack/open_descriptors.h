@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// The descriptors that the process has open. May include: std, system headers.
+// The descriptors that the process has open.
 #ifndef DAT_TEST_ATTACK_OPEN_DESCRIPTORS_H
 #define DAT_TEST_ATTACK_OPEN_DESCRIPTORS_H
 

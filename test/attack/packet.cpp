@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See packet.h. May include: std.
+// See packet.h.
 #include "packet.h"
 
 namespace dat::test {

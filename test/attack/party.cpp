@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See party.h. May include: the fixture, POSIX.
+// See party.h.
 #include "party.h"
 
 #include <poll.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // One side of a proof, in a process of its own: a domain with some lanes, which listens, or
-// connects again and again. May include: the fixture.
+// connects again and again.
 #ifndef DAT_TEST_ATTACK_PARTY_H
 #define DAT_TEST_ATTACK_PARTY_H
 

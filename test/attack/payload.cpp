@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See payload.h. May include: std.
+// See payload.h.
 #include "payload.h"
 
 #include <algorithm>

@@ -2,7 +2,6 @@
 //
 // What travels between two parties of a proof: numbers that a seed decides, memory whose
 // contents follow from a seed, and the head of each message, with a sum over all of it.
-// May include: std.
 #ifndef DAT_TEST_ATTACK_PAYLOAD_H
 #define DAT_TEST_ATTACK_PAYLOAD_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See plan.h. May include: std.
+// See plan.h.
 #include "plan.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // What is done to packets, and when: a list of trials, in an order and of a mixture that a
-// seed decides. May include: std.
+// seed decides.
 #ifndef DAT_TEST_ATTACK_PLAN_H
 #define DAT_TEST_ATTACK_PLAN_H
 

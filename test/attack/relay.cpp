@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See relay.h. May include: std, POSIX.
+// See relay.h.
 #include "relay.h"
 
 #include <poll.h>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// Carries packets between two wires, and does to them what a trial says. May include: std,
-// POSIX.
+// Carries packets between two wires, and does to them what a trial says.
 #ifndef DAT_TEST_ATTACK_RELAY_H
 #define DAT_TEST_ATTACK_RELAY_H
 

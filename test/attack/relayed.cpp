@@ -2,8 +2,7 @@
 //
 // Two parties in two network namespaces, and between them a relay in user space that loses,
 // reorders, repeats, delays and changes packets, resets connections, and changes the MTU. The
-// parties' oracle (lane.h) holds: data is right, or the connection ends. May include: the
-// fixture, POSIX.
+// parties' oracle (lane.h) holds: data is right, or the connection ends.
 //
 //   relayed [--family 4|6] [--seconds N] [--seed N] [--trial NAME]
 //

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See scarce.h: who called, what fails, and the runs. May include: std, glibc, the unwinder.
+// See scarce.h: who called, what fails, and the runs.
 #include "scarce.h"
 
 #include <dirent.h>

@@ -3,7 +3,7 @@
 // A process in which the N-th allocation of the library under test fails, or the N-th call
 // that would give it a descriptor, a mapping or a thread: that one alone, or all from there on.
 // The program stands before malloc(3), operator new and those calls (scarce_calls.cpp), and asks
-// each time who called. May include: std.
+// each time who called.
 #ifndef DAT_TEST_ATTACK_SCARCE_H
 #define DAT_TEST_ATTACK_SCARCE_H
 

@@ -2,7 +2,7 @@
 //
 // The calls that fail when scarce.h says so; the dynamic linker finds these before those of
 // the C and C++ libraries, for every library of the process. A sanitizer keeps malloc(3),
-// mmap(2) and pthread_create(3) to itself. May include: std, glibc.
+// mmap(2) and pthread_create(3) to itself.
 #include "../transport/sanitized.h"
 #include "scarce.h"
 

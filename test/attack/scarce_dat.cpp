@@ -4,7 +4,7 @@
 // process connect, send, read, write, bind, disconnect and close, over TCP and over shared
 // memory, waiting and polling. Whatever fails: each call answers, nothing ends the process, hangs
 // or leaks, and the next run succeeds. A plain program that allocates nothing by itself; compiled
-// for each version of the API. May include: std, dat headers.
+// for each version of the API.
 #include "../shim/api.h"
 #include "scarce.h"
 

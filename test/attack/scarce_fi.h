@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// Calls of libfabric where memory and descriptors are scarce: what they may answer. May include:
-// std, libfabric.
+// Calls of libfabric where memory and descriptors are scarce: what they may answer.
 #ifndef DAT_TEST_ATTACK_SCARCE_FI_H
 #define DAT_TEST_ATTACK_SCARCE_FI_H
 

@@ -4,7 +4,7 @@
 // connect, send, read, write, end and close, over TCP and over shared memory; moved by
 // the program alone, or with the progress thread and waits. Whatever fails: each call answers,
 // nothing ends the process, hangs or leaks, and the next run succeeds. A plain program that
-// allocates nothing by itself. May include: std, libfabric.
+// allocates nothing by itself.
 #include "scarce_fi.h"
 
 #include <rdma/fabric.h>

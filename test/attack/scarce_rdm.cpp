@@ -4,7 +4,6 @@
 // by their first message, tagged ones of both sizes before and after their receives, RDMA, and
 // their end. Whatever allocation or descriptor is refused, each operation completes once, nothing
 // is lost of memory, and the next run succeeds. A plain program that allocates nothing by itself.
-// May include: std, libfabric.
 #include "scarce_fi.h"
 
 #include <rdma/fabric.h>

@@ -4,7 +4,7 @@
 // send, read, write, flush, disconnect and are deleted, one with a shared receive queue, over TCP
 // and over shared memory, waiting and polling. Whatever fails: each call answers, nothing ends the
 // process, hangs or leaks, and the next run succeeds. A plain program that allocates nothing by
-// itself. May include: std, librpma.h.
+// itself.
 #include "scarce.h"
 
 #include <librpma.h>

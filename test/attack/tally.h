@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // What the parties of a proof count together, in memory that all their processes share
-// and that outlives each of them. May include: std.
+// and that outlives each of them.
 #ifndef DAT_TEST_ATTACK_TALLY_H
 #define DAT_TEST_ATTACK_TALLY_H
 

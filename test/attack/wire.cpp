@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See wire.h. May include: std, POSIX.
+// See wire.h.
 #include "wire.h"
 
 #include <fcntl.h>

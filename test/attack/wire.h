@@ -2,7 +2,7 @@
 //
 // A network namespace of the calling process alone, with one device whose other end is a
 // descriptor: what the kernel sends comes out there, what is written there it receives. It
-// has no name, and goes with its processes. May include: std, POSIX.
+// has no name, and goes with its processes.
 #ifndef DAT_TEST_ATTACK_WIRE_H
 #define DAT_TEST_ATTACK_WIRE_H
 

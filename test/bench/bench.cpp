@@ -3,7 +3,6 @@
 // What dat_perf does not measure: the memory of idle connections, and both ends in one
 // thread, for callgrind; and one case alone, for those who look at it with a profiler.
 // The measuring itself is util/perf's. run.sh starts it.
-// May include: test/bench, util/perf, std.
 #include "idle.h"
 #include "util/perf/case.h"
 #include "util/perf/fabric_side.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // The command line and the bursts of fi_calls and raw_calls, whose counts are compared.
-// May include: std.
 #ifndef DAT_TEST_BENCH_BURSTS_H
 #define DAT_TEST_BENCH_BURSTS_H
 

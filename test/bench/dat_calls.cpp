@@ -7,8 +7,6 @@
 //                                    behind as many receives, each taken from its EVD
 //   dat_calls writes BURST COUNT     the same with RDMA writes, which nobody receives
 //   dat_calls empty 1 COUNT          COUNT times both EVDs while nothing is there
-//
-// May include: dat headers, std.
 #include "dat_ends.h"
 
 #include <array>

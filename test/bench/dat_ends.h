@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // What programs that use uDAPL for measuring begin with: calls whose failure ends them, and a
-// connection over loopback between two endpoints. May include: dat headers, std.
+// connection over loopback between two endpoints.
 #ifndef DAT_TEST_BENCH_DAT_ENDS_H
 #define DAT_TEST_BENCH_DAT_ENDS_H
 

@@ -16,7 +16,7 @@
 //   FI_CALLS_CONNECTIONS: so many between the two ends (1); each burst goes over the next one.
 //
 // Prints COUNT, how often a completion was asked for in vain, and what an operation took of the
-// processor. May include: libfabric, bench, std.
+// processor.
 #include "bursts.h"
 
 #include <array>

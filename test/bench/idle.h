@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// What connections cost that are made and then left alone. May include: test/bench,
-// util/perf, std.
+// What connections cost that are made and then left alone.
 #ifndef DAT_TEST_BENCH_IDLE_H
 #define DAT_TEST_BENCH_IDLE_H
 

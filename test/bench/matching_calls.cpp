@@ -10,7 +10,7 @@
 //   both tag and source (exact), leaves one open (source, tag), or ignores some bits of the tag
 //   and the source (bits). POSTED receives and HELD messages of other tags are in the way.
 //
-// Prints COUNT. May include: core, std.
+// Prints COUNT.
 #include "core/matching.h"
 
 #include <cstdint>

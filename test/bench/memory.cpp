@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See memory.h. May include: test/bench, std.
+// See memory.h.
 #include "memory.h"
 
 #include <cstdio>

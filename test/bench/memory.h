@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// How much memory this process has, and the kernel. May include: test/bench, std.
+// How much memory this process has, and the kernel.
 #ifndef DAT_TEST_BENCH_MEMORY_H
 #define DAT_TEST_BENCH_MEMORY_H
 

@@ -6,8 +6,6 @@
 //   polled POLLS PAUSE ROUNDS   before each write the target asks its EVD POLLS times, computes
 //                               for PAUSE microseconds, and looks at its memory from then on; the
 //                               write comes within the next millisecond
-//
-// May include: dat headers, std.
 #include "dat_ends.h"
 
 #include <algorithm>

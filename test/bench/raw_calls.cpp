@@ -6,7 +6,7 @@
 //   raw_calls ADDRESS messages|writes BURST COUNT [SETTLE]
 //
 // ADDRESS is of an RDMA device; the rest is fi_calls'. The functions that are counted have
-// the same names there. May include: verbs, bench, std.
+// the same names there.
 #include "bursts.h"
 
 #include <array>

@@ -12,8 +12,7 @@
 //   first message takes does not grow with it:
 //     valgrind --tool=callgrind --toggle-collect='*RdmEndpoint::at_address*' ...
 //
-// Prints COUNT, and how often a completion was asked for in vain. May include: libfabric, bench,
-// std.
+// Prints COUNT, and how often a completion was asked for in vain.
 #include "bursts.h"
 
 #include <array>

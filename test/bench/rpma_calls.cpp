@@ -9,7 +9,6 @@
 //   as of fi_calls
 //
 // Prints COUNT, how often a completion was asked for in vain, and how long an operation took.
-// May include: librpma.h, bench, std.
 #include "bursts.h"
 
 #include <librpma.h>

@@ -11,7 +11,7 @@
  * DAT_PEER_PROVIDER_PATH  where the child finds the provider, if not by FI_PROVIDER_PATH: another
  *                         version of it. DAT_PEER_SHM is the child's FI_DAT_SHM.
  *
- * Exit status 0: all was right; 1: a line says what was not. May include: libfabric, POSIX.
+ * Exit status 0: all was right; 1: a line says what was not.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // To be loaded before others (LD_PRELOAD): stands in the place of functions that faults.sh wants to
-// go wrong. DAT_FAULT says which does; without it, all of them do what they always do. May include:
-// libfabric, system headers.
+// go wrong. DAT_FAULT says which does; without it, all of them do what they always do.
 #include <rdma/fabric.h>
 
 #include <cerrno>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Fuzz target: the decoders of DDP, RDMAP and Terminate. Input: an octet that chooses
-// decoder and kind of peer, then what is decoded. May include: links/iwarp codecs.
+// decoder and kind of peer, then what is decoded.
 #include "input.h"
 
 #include "links/iwarp/rdmap.h"

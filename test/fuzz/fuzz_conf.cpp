@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// Fuzz target: dat.conf (REG-1). Input: the file. May include: dat-shim/conf.h.
+// Fuzz target: dat.conf (REG-1). Input: the file.
 #include "input.h"
 
 #include "dat-shim/conf.h"

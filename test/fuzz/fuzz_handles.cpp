@@ -6,7 +6,6 @@
 //
 // What must hold: where the first handle of a call is none of an object of its kind, the
 // answer is DAT_INVALID_HANDLE (GEN-6, U-23); an abrupt close frees what is left (IA-22).
-// May include: dat headers.
 #include "../shim/api.h"
 #include "input.h"
 

@@ -8,7 +8,6 @@
 // What must hold: one attempt, one end at most, and none after it; a request is announced
 // exactly if the codec finds one in those bytes, and with its private data; no descriptor
 // is left (or soon there are none).
-// May include: engine, core, system headers.
 #include "../unit/engine_harness.h"
 #include "input.h"
 

@@ -6,7 +6,6 @@
 // What must hold: hints are not changed; the answer is -FI_ENODATA (-FI_EINVAL for FI_SOURCE
 // without a node or service), or a list of which each entry has what was asked for, and is
 // offered again to who asks for just that.
-// May include: libfabric, system headers.
 #include "input.h"
 
 #include <rdma/fabric.h>

@@ -10,7 +10,6 @@
 // answered, once for each offer, and a stranger is never; who says then that he has come in
 // has the offer, and nobody else; what the guest takes is one descriptor of sealed memory of the
 // right size, with the right message; and no descriptor stays behind.
-// May include: engine, core, system headers.
 #include "../unit/engine_harness.h"
 #include "input.h"
 #include "plain.h"

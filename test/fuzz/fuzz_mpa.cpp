@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Fuzz target: request and reply frames of MPA. Input: an octet that says which kind
-// is expected, then the stream. May include: links/iwarp codecs.
+// is expected, then the stream.
 #include "input.h"
 
 #include "links/iwarp/mpa.h"

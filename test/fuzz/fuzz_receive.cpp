@@ -10,7 +10,6 @@
 // completes once; at most one event ends the connection, and nothing comes behind;
 // what is staged is bounded; what this side sends is right; and as long as the peer
 // is right, each message is the one that was sent.
-// May include: engine, core, system headers.
 #include "../unit/engine_harness.h"
 #include "hostile_peer.h"
 #include "plain.h"

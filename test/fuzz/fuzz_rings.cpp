@@ -6,7 +6,6 @@
 // What must hold: no byte changes outside of what was posted or is registered for it; each
 // operation completes once; one event ends the connection; it ends when the peer is gone
 // and receives are posted, or its limit is over; what is staged is bounded.
-// May include: engine, core, system headers.
 #include "../unit/engine_harness.h"
 #include "input.h"
 #include "plain.h"

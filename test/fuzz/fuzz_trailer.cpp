@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Fuzz target: private data in frames of fixed size (U-63). Input: an octet that chooses the
-// size of the frame and what is done, then the frame or the data. May include:
-// links/verbs/trailer.h.
+// size of the frame and what is done, then the frame or the data.
 #include "input.h"
 
 #include "links/verbs/trailer.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See hostile_peer.h. May include: links/iwarp codecs, system headers.
+// See hostile_peer.h.
 #include "hostile_peer.h"
 
 #include "plain.h"

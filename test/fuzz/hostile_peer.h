@@ -2,7 +2,7 @@
 //
 // The other side of a connection under attack: it builds frames with any fault, gives
 // them to the socket in any pieces, and reads what comes back, which must be right
-// whatever it sends itself. May include: links/iwarp codecs, system headers.
+// whatever it sends itself.
 #ifndef TEST_FUZZ_HOSTILE_PEER_H
 #define TEST_FUZZ_HOSTILE_PEER_H
 

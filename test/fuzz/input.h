@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // What the fuzz targets share: an input taken apart from its front, and a check that
-// holds in every build. May include: std.
+// holds in every build.
 #ifndef TEST_FUZZ_INPUT_H
 #define TEST_FUZZ_INPUT_H
 

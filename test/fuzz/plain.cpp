@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See plain.h. May include: std.
+// See plain.h.
 #include "plain.h"
 
 namespace fuzz {

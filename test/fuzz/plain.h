@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // What targets do with many bytes, compiled without coverage and sanitizers: as part of a
-// target it would take most of its time. May include: std, system headers.
+// target it would take most of its time.
 #ifndef TEST_FUZZ_PLAIN_H
 #define TEST_FUZZ_PLAIN_H
 

@@ -8,7 +8,7 @@
 //                        MiB by default; iwarp: what an iWARP device can do
 //   mpi_suite die        the last rank kills itself while the others wait for it
 //
-// Exit status 0 if all was right. May include: the C++ library, MPI.
+// Exit status 0 if all was right.
 #include <mpi.h>
 
 #include <algorithm>

@@ -2,7 +2,6 @@
 //
 // What a user may write: sizes, providers, tests; what another host may ask for; and what is said
 // of what is missing.
-// May include: util/perf, std.
 #include "util/perf/foreign.h"
 #include "util/perf/measure.h"
 #include "util/perf/net.h"

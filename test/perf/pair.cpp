@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Two processes that measure: whatever one of them does, both end, and it is explained.
-// May include: util/perf, std, Linux.
 #include "util/perf/pair.h"
 
 #include <criterion/criterion.h>

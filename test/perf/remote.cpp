@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // What answers as `dat_perf serve` does, and lies: the client neither believes nor obeys it.
-// May include: util/perf, std, sockets.
 #include "util/perf/remote.h"
 #include "util/perf/net.h"
 #include "util/perf/pair.h"

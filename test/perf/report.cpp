@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Tables, CSV, JSON and pictures, of figures that are made up.
-// May include: util/perf, std, nlohmann-json.
 #include "util/perf/report.h"
 #include "util/perf/baseline.h"
 #include "util/perf/way.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Medians, quarters and intervals, against values worked out by hand.
-// May include: util/perf, std.
 #include "util/perf/statistics.h"
 #include "util/perf/histogram.h"
 

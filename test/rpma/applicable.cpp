@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // What of the clauses does not apply to an RDMA device, and why; and which of the two
-// places of RPMA_TEST run. May include: Criterion.
+// places of RPMA_TEST run.
 #include "../exceptions.h"
 #include "place.h"
 

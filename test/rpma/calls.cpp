@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See calls.h. May include: librpma.h, POSIX.
+// See calls.h.
 //
 //   rpma_calls OUT SERVER-FOLDER CLIENT-FOLDER
 //     starts both ends, each with the library of that folder, over what DAT_TRANSPORT names.

@@ -2,7 +2,7 @@
 //
 // A transcript of calls of librpma, each with what came of it, for a comparison of libraries
 // (calls.sh). Two processes, server and client, go through the same scenarios in step; either may
-// have another library of that name. May include: librpma.h.
+// have another library of that name.
 #ifndef DAT_TEST_RPMA_CALLS_H
 #define DAT_TEST_RPMA_CALLS_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// Calls that need no peer: right, and with what is wrong in each argument. May include: librpma.h.
+// Calls that need no peer: right, and with what is wrong in each argument.
 #include "calls.h"
 
 #include <array>

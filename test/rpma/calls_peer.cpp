@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// Calls between two processes: connections, their ends, and all that goes over them. May include:
-// librpma.h.
+// Calls between two processes: connections, their ends, and all that goes over them.
 #include "calls.h"
 
 #include <poll.h>

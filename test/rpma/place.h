@@ -3,7 +3,7 @@
 // What the tests of this folder run over: shared memory or TCP on loopback, without an RDMA
 // device, or what DAT_TRANSPORT names; rxe and siw are the devices of the guest
 // (test/vm/guest.sh). Nothing here is of `dat` but the names of environment variables, so the
-// same programs run with the genuine library. May include: std.
+// same programs run with the genuine library.
 #ifndef DAT_TEST_RPMA_PLACE_H
 #define DAT_TEST_RPMA_PLACE_H
 

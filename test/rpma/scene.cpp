@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See scene.h. May include: librpma.h, POSIX.
+// See scene.h.
 #include "scene.h"
 
 #include <arpa/inet.h>

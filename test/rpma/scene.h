@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Peers, memory and connections for the tests of librpma, by the calls of librpma.h alone. What
-// goes wrong in building a scene ends the process with a message. May include: librpma.h.
+// goes wrong in building a scene ends the process with a message.
 #ifndef DAT_TEST_RPMA_SCENE_H
 #define DAT_TEST_RPMA_SCENE_H
 

@@ -2,7 +2,7 @@
 //
 // Connections made and ended by the hundred, over shared memory and over TCP, in each way that
 // they can end, with work and without: descriptors and memory are at the end as they were after a
-// first part of the run. A plain program, for ThreadSanitizer as well. May include: librpma.h.
+// first part of the run. A plain program, for ThreadSanitizer as well.
 //
 //   soak            300 connections over each
 //   soak COUNT

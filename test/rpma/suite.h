@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // A clause test: over shared memory and, as SUITE_tcp/NAME, over TCP; with DAT_TRANSPORT, over
-// that alone (applicable.cpp). May include: Criterion.
+// that alone (applicable.cpp).
 #ifndef DAT_TEST_RPMA_SUITE_H
 #define DAT_TEST_RPMA_SUITE_H
 

@@ -2,7 +2,7 @@
 //
 // The adapter that the tests of this folder use: loopback without an RDMA device, or what
 // DAT_TRANSPORT names, which is rxe or siw, the devices of the guest (test/vm/guest.sh), or
-// the wire of a network of one's own (make_own_network()). May include: std.
+// the wire of a network of one's own (make_own_network()).
 #ifndef DAT_TEST_SHIM_ADAPTER_H
 #define DAT_TEST_SHIM_ADAPTER_H
 

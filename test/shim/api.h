@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // The version of the API that a test is compiled for, DAT_TEST_API, and the few calls and
-// structures that tests of both versions need and each has otherwise. May include: dat
-// headers.
+// structures that tests of both versions need and each has otherwise.
 #ifndef DAT_TEST_SHIM_API_H
 #define DAT_TEST_SHIM_API_H
 

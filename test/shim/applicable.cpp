@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// What of the clauses does not apply to an RDMA device, and why. May include: Criterion.
+// What of the clauses does not apply to an RDMA device, and why.
 #include "../exceptions.h"
 #include "adapter.h"
 

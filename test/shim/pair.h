@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// Two endpoints in one process, through dat_* calls alone. May include: dat headers.
+// Two endpoints in one process, through dat_* calls alone.
 #ifndef DAT_TEST_SHIM_PAIR_H
 #define DAT_TEST_SHIM_PAIR_H
 

@@ -2,7 +2,7 @@
 //
 // The endpoint state machine through dat_* calls: endpoints that can be brought into each
 // state, and peers that behave in each way. What depends on the version of the API is in
-// states_api.h. May include: dat headers, std.
+// states_api.h.
 #ifndef DAT_TEST_SHIM_STATES_H
 #define DAT_TEST_SHIM_STATES_H
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Where the versions of uDAPL differ, for the tests of the states; see api.h.
-// May include: dat headers.
 #ifndef DAT_TEST_SHIM_STATES_API_H
 #define DAT_TEST_SHIM_STATES_API_H
 

@@ -3,7 +3,7 @@
 // Four threads on one IA, which all do everything that MT-1 and MT-4 allow: make endpoints,
 // connect, accept, post on endpoints of their own, dequeue from and wait on the same EVDs and CNO,
 // disconnect and free. Each operation completes once, each attempt ends once. A plain program of
-// either version of the API, for ThreadSanitizer. May include: dat_scene.h, std.
+// either version of the API, for ThreadSanitizer.
 #include "../attack/dat_scene.h"
 
 #include <atomic>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // What may happen next in the simulated world, and the names of things.
-// May include: core.
 #include "sim/world.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // The receiving half of the simulator's domain layer: what each message does
-// where it arrives. May include: core.
+// where it arrives.
 #include "sim/world.h"
 
 namespace dat::sim {

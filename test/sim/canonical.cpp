@@ -3,7 +3,6 @@
 // The canonical form of a world: two worlds with the same one behave alike.
 // Connections are numbered anew, sequence numbers count from the oldest
 // outstanding operation, times from now, attempts are current or stale.
-// May include: core.
 #include "sim/world.h"
 
 #include <algorithm>

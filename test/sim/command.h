@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // What the simulators' commands have in common: their options, and what they print. Each is one
-// file with a main(), so all of it is inline. May include: test/sim, std, system headers.
+// file with a main(), so all of it is inline.
 #ifndef DAT_TEST_SIM_COMMAND_H
 #define DAT_TEST_SIM_COMMAND_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See consumer.h. May include: core.
+// See consumer.h.
 #include "sim/consumer.h"
 
 namespace dat::sim {

@@ -2,7 +2,7 @@
 //
 // What a Consumer of one endpoint sees, and may rely on: a naive model of the
 // DAT contract that every completion and event is held against. It shares no
-// code with core::DtoStream. A plain value. May include: core.
+// code with core::DtoStream. A plain value.
 #ifndef DAT_SIM_CONSUMER_H
 #define DAT_SIM_CONSUMER_H
 

@@ -2,7 +2,7 @@
 //
 // The domain layer of the simulator: what arrives, what times out, and how an
 // attempt ends, as prov/dat/core/endpoint.h asks of a domain. The only place
-// where faults are planted. May include: core.
+// where faults are planted.
 #include "sim/world.h"
 
 namespace dat::sim {

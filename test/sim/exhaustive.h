@@ -3,7 +3,7 @@
 // Exhaustive search: every world that a first one can become, breadth first, to the end. Worlds
 // are numbered in the order in which they are met, which is also the order in which they
 // are looked at. Kept of each world: its key, one predecessor, and where progress leads from
-// it; the worlds themselves only until they have been looked at. May include: std.
+// it; the worlds themselves only until they have been looked at.
 #ifndef DAT_SIM_EXHAUSTIVE_H
 #define DAT_SIM_EXHAUSTIVE_H
 

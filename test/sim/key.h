@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// The canonical form of a world as bytes, and a hash of it. May include: std.
+// The canonical form of a world as bytes, and a hash of it.
 #ifndef DAT_SIM_KEY_H
 #define DAT_SIM_KEY_H
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // The worlds that a search has met, by their keys, numbered as they came:
-// an open-addressing table of numbers. May include: std.
+// an open-addressing table of numbers.
 #ifndef DAT_SIM_KEY_SET_H
 #define DAT_SIM_KEY_SET_H
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // The simulator's connections and timers: making, binding, sending, and
-// forgetting them. May include: core.
+// forgetting them.
 #include "sim/world.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // The simulated network: connections with two in-order lanes a direction,
-// messages and timers. Plain values. May include: core.
+// messages and timers. Plain values.
 #ifndef DAT_SIM_NETWORK_H
 #define DAT_SIM_NETWORK_H
 

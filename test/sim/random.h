@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// What a random run draws from. May include: std.
+// What a random run draws from.
 #ifndef DAT_SIM_RANDOM_H
 #define DAT_SIM_RANDOM_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See random_run.h. May include: core.
+// See random_run.h.
 #include "sim/random_run.h"
 
 #include "sim/random.h"

@@ -2,7 +2,6 @@
 //
 // One seeded random run of the simulated world, from its first action to rest.
 // The same seed and options give the same run on every machine.
-// May include: core.
 #ifndef DAT_SIM_RANDOM_RUN_H
 #define DAT_SIM_RANDOM_RUN_H
 

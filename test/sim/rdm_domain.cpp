@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // The domain layer between core::RdmPeer and the simulated network, with the faults that can
-// be planted. May include: core.
+// be planted.
 #include "sim/rdm_world.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See rdm_random.h. May include: core.
+// See rdm_random.h.
 #include "sim/rdm_random.h"
 
 #include "sim/random.h"

@@ -2,7 +2,6 @@
 //
 // One seeded random run of a world of reliable datagram endpoints, from its first action to
 // rest, several times over. The same seed and options give the same run on every machine.
-// May include: core.
 #ifndef DAT_SIM_RDM_RANDOM_H
 #define DAT_SIM_RDM_RANDOM_H
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // What programs and misfortune can do in a world of reliable datagram endpoints, and what
-// must hold. May include: core.
+// must hold.
 #include "sim/rdm_world.h"
 
 #include <algorithm>

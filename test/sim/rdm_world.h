@@ -8,7 +8,7 @@
 // Between core and network stands a domain layer that does what core/rdm_peer.h asks of a real
 // one; faults are planted in it, never in the core. A connection is no more here than the
 // promise that core::Endpoint gives: what is sent arrives once and in order, or the
-// connection ends. What is broken is collected in violations(). May include: core.
+// connection ends. What is broken is collected in violations().
 #ifndef DAT_SIM_RDM_WORLD_H
 #define DAT_SIM_RDM_WORLD_H
 

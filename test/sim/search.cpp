@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See search.h. May include: core.
+// See search.h.
 #include "sim/search.h"
 
 #include <cassert>

@@ -4,7 +4,6 @@
 // become, breadth first, to the end. Held against each of them is what World
 // checks at every step, and that nothing is stuck: whatever has happened, what
 // goes on by itself comes to an end, and then nothing is half-way.
-// May include: core.
 #ifndef DAT_SIM_SEARCH_H
 #define DAT_SIM_SEARCH_H
 

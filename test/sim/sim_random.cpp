@@ -3,7 +3,6 @@
 // sim_random: seeded random runs of two endpoint cores over a simulated
 // network. A run that fails prints its seed and the command that replays it.
 // Exit status: 0 all runs passed, 1 one failed, 2 bad usage.
-// May include: core, engine/trace.h.
 #include "sim/command.h"
 #include "sim/random_run.h"
 #include "sim/trace_file.h"

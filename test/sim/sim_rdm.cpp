@@ -3,7 +3,6 @@
 // sim_rdm: peers of reliable datagram endpoints over a simulated network, in seeded random runs,
 // or with --search in every way that there is. What fails is printed with the command that
 // replays it. Exit status: 0 all passed, 1 something is violated, 2 bad usage.
-// May include: core.
 #include "sim/command.h"
 #include "sim/exhaustive.h"
 #include "sim/rdm_random.h"

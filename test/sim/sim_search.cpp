@@ -4,7 +4,6 @@
 // network between them can become. A violation is printed as the actions that
 // lead to it and the command that replays them. Exit status: 0 nothing is
 // violated, 1 something is, 2 bad usage.
-// May include: core.
 #include "sim/command.h"
 #include "sim/search.h"
 

@@ -2,7 +2,7 @@
 //
 // The simulator held to account: seeded runs without a fault pass and reach the
 // table, each planted fault is caught, a seed replays, and the search does what
-// it says. May include: core.
+// it says.
 #include "sim/random_run.h"
 #include "sim/search.h"
 

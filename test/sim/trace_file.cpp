@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See trace_file.h. May include: core, engine/trace.h.
+// See trace_file.h.
 #include "sim/trace_file.h"
 
 #include <algorithm>

@@ -2,8 +2,7 @@
 //
 // A run of the simulator as a trace file, as the provider writes it: so dat_trace(1) shows it.
 // The endpoints of host A have odd numbers, those of B even ones. Each action takes a microsecond,
-// however far the world's time has gone on, so that all can be seen side by side. May include:
-// core, engine/trace.h.
+// however far the world's time has gone on, so that all can be seen side by side.
 #ifndef DAT_SIM_TRACE_FILE_H
 #define DAT_SIM_TRACE_FILE_H
 

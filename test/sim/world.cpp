@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Steps of the simulated world: the calls of its Consumers, misfortunes, and
-// the checks after each step. May include: core.
+// the checks after each step.
 #include "sim/world.h"
 
 #include <algorithm>

@@ -10,7 +10,6 @@
 // does what prov/dat/core/endpoint.h asks of a real domain, and faults are planted
 // in it, never in the core. Everything that reaches a Consumer is held against
 // sim::Consumer; what is broken is collected in violations().
-// May include: core.
 #ifndef DAT_SIM_WORLD_H
 #define DAT_SIM_WORLD_H
 

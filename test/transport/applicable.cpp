@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// The table of applicable.h. May include: exceptions.h.
+// The table of applicable.h.
 #include "applicable.h"
 
 #include "../exceptions.h"

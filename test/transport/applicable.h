@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// What of the suite does not apply to a transport, and why. May include: std.
+// What of the suite does not apply to a transport, and why.
 #ifndef DAT_TEST_TRANSPORT_APPLICABLE_H
 #define DAT_TEST_TRANSPORT_APPLICABLE_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See child.h. May include: the fixture, POSIX.
+// See child.h.
 #include "child.h"
 
 #include <fcntl.h>

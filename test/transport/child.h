@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// The program `peer` as a child of a test, and connections with it. May include: the
-// fixture, POSIX.
+// The program `peer` as a child of a test, and connections with it.
 #ifndef DAT_TEST_TRANSPORT_CHILD_H
 #define DAT_TEST_TRANSPORT_CHILD_H
 

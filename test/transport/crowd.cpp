@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Ten thousand connections that share memory with another process: what an idle one
-// holds, and that it is left alone while another works. A plain program. May include: the
-// fixture, the layout of the memory, POSIX.
+// holds, and that it is left alone while another works. A plain program.
 //
 //   crowd               10,000 connections
 //   crowd CONNECTIONS

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// What the tests of fi_ext_dat.h have in common. May include: suite.h.
+// What the tests of fi_ext_dat.h have in common.
 #ifndef DAT_TEST_TRANSPORT_DAT_SUITE_H
 #define DAT_TEST_TRANSPORT_DAT_SUITE_H
 

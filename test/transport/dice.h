@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// What a thread does next, so that threads meet in many ways. May include: std.
+// What a thread does next, so that threads meet in many ways.
 #ifndef DAT_TEST_TRANSPORT_DICE_H
 #define DAT_TEST_TRANSPORT_DICE_H
 

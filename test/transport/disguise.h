@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Makes a process one whose memory others may not read, or that cannot name them.
-// May include: POSIX.
 #ifndef DAT_TEST_TRANSPORT_DISGUISE_H
 #define DAT_TEST_TRANSPORT_DISGUISE_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See fixture.h. May include: std, libfabric, POSIX sockets' address types.
+// See fixture.h.
 #include "fixture.h"
 
 #include <arpa/inet.h>

@@ -3,7 +3,7 @@
 // What the transport suite stands on: libfabric objects with owners, two sides
 // of a connection driven from one thread, and waits that end. Only the public
 // libfabric interface and fi_ext_dat.h are used, so that a test says nothing
-// about how the provider is made. May include: std, libfabric, fi_ext_dat.h.
+// about how the provider is made.
 //
 // Every Side that exists is in one list, and every wait here polls all of
 // them: neither side of a connection stands still while the other is waited

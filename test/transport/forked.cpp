@@ -2,8 +2,7 @@
 //
 // What fi_dat.7 says of fork(2), with objects that are in use: the parent goes on, a child
 // has what it opens itself, nothing outlives execve(2), and a peer sees the end when the
-// last process has gone that holds the connection. A plain program. May include: the
-// fixture, POSIX.
+// last process has gone that holds the connection. A plain program.
 //
 //   forked               over each transport; over those that DAT_TRANSPORT names
 //   forked --descriptors    after execve: whether there are more than there should be

@@ -2,8 +2,7 @@
 //
 // Two endpoints of one process, connected, with messages both ways, RDMA and an end: a
 // plain program for hooks_test.sh, in the form that libfabric's debugging hook demands
-// (FI_THREAD_DOMAIN, completions with flags). Exit status 0 if all was right. May include:
-// libfabric.
+// (FI_THREAD_DOMAIN, completions with flags). Exit status 0 if all was right.
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>

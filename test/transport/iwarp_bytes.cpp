@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See iwarp_bytes.h. May include: the fixture, POSIX sockets.
+// See iwarp_bytes.h.
 #include "iwarp_bytes.h"
 
 #include <fcntl.h>

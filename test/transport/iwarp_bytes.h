@@ -2,8 +2,7 @@
 //
 // An iWARP peer made of plain bytes and a plain socket: what the tests hold
 // against the provider's own encoders. Written from the RFCs, with nothing of
-// the provider. Reads poll every Side of the fixture meanwhile. May include:
-// the fixture, POSIX sockets.
+// the provider. Reads poll every Side of the fixture meanwhile.
 #ifndef DAT_TEST_TRANSPORT_IWARP_BYTES_H
 #define DAT_TEST_TRANSPORT_IWARP_BYTES_H
 

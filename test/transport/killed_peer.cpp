@@ -3,8 +3,7 @@
 // Transport suite: `dat` here, `dat` in another process, which is killed at each stage
 // of a connection and of a transfer. Each operation completes once, in the order of its
 // stream, the attempt ends by one event, and the endpoint is good for another one. To
-// stop the peer first (SIGSTOP) makes certain how far it had come. May include:
-// suite.h, child.h.
+// stop the peer first (SIGSTOP) makes certain how far it had come.
 #include "child.h"
 #include "suite.h"
 

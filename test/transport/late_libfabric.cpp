@@ -4,7 +4,7 @@
 // is called. Loading it runs constructors of PSM libraries that calibrate
 // clocks for a quarter of a second, on one processor; Criterion starts its test
 // processes one after the other and would pay that for each of them in turn.
-// Loaded late, tests pay it at the same time. May include: libfabric, dlfcn.
+// Loaded late, tests pay it at the same time.
 #include <rdma/fabric.h>
 
 #include <dlfcn.h>

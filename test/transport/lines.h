@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // How a process is driven by another: by lines on its standard input, each answered by
-// one line. May include: std, POSIX.
+// one line.
 #ifndef DAT_TEST_TRANSPORT_LINES_H
 #define DAT_TEST_TRANSPORT_LINES_H
 

@@ -4,7 +4,7 @@
 // and counts what its own thread takes while it posts and reads completions. It is none,
 // although the progress thread exists, neither with FI_THREAD_DOMAIN nor with FI_THREAD_SAFE,
 // whose biased lock is around a lock that is inlined (engine/lock.h). A read of an event queue
-// takes one, which shows that the count counts. A plain program. May include: the fixture, glibc.
+// takes one, which shows that the count counts. A plain program.
 #include "plain.h"
 
 #include <dlfcn.h>

@@ -2,8 +2,7 @@
 //
 // The other process of a test: one side of a connection, driven by lines on
 // its standard input, each answered by one line. A plain program, so that it
-// can be killed, stopped and put into another network namespace. May include:
-// the fixture, POSIX.
+// can be killed, stopped and put into another network namespace.
 //
 //   peer ADDRESS         the address to listen on or connect from; of an RDMA device
 //                        where FI_DAT_TRANSPORT=verbs

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // What a plain program does where a test would fail: says it, and ends. Included by the
-// program's one source. May include: the fixture.
+// program's one source.
 #ifndef DAT_TEST_TRANSPORT_PLAIN_H
 #define DAT_TEST_TRANSPORT_PLAIN_H
 

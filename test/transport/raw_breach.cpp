@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Transport suite, iWARP only: initiators made of bytes that fall silent, stop
-// half-way, end, or break the rules. May include: raw_peer.h.
+// half-way, end, or break the rules.
 #include "raw_peer.h"
 
 using namespace dat::test;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Transport suite, iWARP only: `dat` accepts a peer of other make that follows the
-// RFCs, byte by byte. May include: raw_peer.h.
+// RFCs, byte by byte.
 #include "raw_peer.h"
 
 #include <rdma/fi_atomic.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Transport suite, iWARP only: `dat` calls a peer made of bytes, one that follows
-// the RFCs and one that does not. May include: raw_peer.h.
+// the RFCs and one that does not.
 #include "raw_peer.h"
 
 using namespace dat::test;

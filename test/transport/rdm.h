@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // An FI_EP_RDM endpoint with its domain, queue and address vector, for the tests of the transport
-// suite. Every node that exists is polled by each wait. May include: fixture.h, libfabric.
+// suite. Every node that exists is polled by each wait.
 #ifndef DAT_TEST_TRANSPORT_RDM_H
 #define DAT_TEST_TRANSPORT_RDM_H
 

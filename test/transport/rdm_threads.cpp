@@ -3,8 +3,7 @@
 // Threads that use reliable datagram endpoints of one FI_THREAD_SAFE domain: all send and receive
 // on an endpoint that they share, take receives back, reach into memory, sleep for what comes,
 // enter addresses, and open and close endpoints of their own, which connect with the shared one.
-// Each operation completes once. A plain program, for ThreadSanitizer. May include: the fixture's
-// owners, std.
+// Each operation completes once. A plain program, for ThreadSanitizer.
 #include "dice.h"
 #include "plain.h"
 

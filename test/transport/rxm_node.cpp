@@ -2,7 +2,6 @@
 //
 // One process of rxm_test.sh: an FI_EP_RDM endpoint of the provider in DAT_RDM_PROVIDER
 // ("dat;ofi_rxm"), driven by lines on its standard input, each answered by one line.
-// May include: libfabric, lines.h.
 //
 //   rxm_node [PORT]      without one the system chooses
 //

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Whether a sanitizer runs: it keeps what is freed for a while, and takes its time.
-// May include: nothing.
 #ifndef DAT_TEST_TRANSPORT_SANITIZED_H
 #define DAT_TEST_TRANSPORT_SANITIZED_H
 

@@ -2,7 +2,7 @@
 //
 // Connections made and ended by the thousand: nothing may be left of them. Memory that
 // is allocated, memory that is resident and open descriptors are as they were after a
-// first part of the run. A plain program. May include: the fixture.
+// first part of the run. A plain program.
 //
 //   soak                ROUNDS 2,000, CONNECTIONS 20,000, over each transport
 //   soak ROUNDS CONNECTIONS

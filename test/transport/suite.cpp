@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// What joins the fixture to Criterion. May include: Criterion, the fixture.
+// What joins the fixture to Criterion.
 #include "suite.h"
 
 #include "applicable.h"

@@ -3,7 +3,7 @@
 // How a test of the transport suite is written: once, as a function of the
 // transport. It becomes two Criterion tests, one for the transports that use TCP, one,
 // in the suite NAME_shm, for those that share memory; a later transport joins the list in
-// fixture.cpp. May include: Criterion, the fixture.
+// fixture.cpp.
 //
 //   TRANSPORT_TEST(message, send_before_receive__waits) {
 //       auto pair = Pair::connected(transport);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// Transport suite: aliases of an endpoint, fi_ep_alias(3). May include: suite.h.
+// Transport suite: aliases of an endpoint, fi_ep_alias(3).
 #include "suite.h"
 
 #include <rdma/fi_atomic.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Transport suite: a connection comes up or is refused. Private data, reject,
-// timeouts, listeners. May include: suite.h, POSIX sockets.
+// timeouts, listeners.
 #include "suite.h"
 
 #include <arpa/inet.h>

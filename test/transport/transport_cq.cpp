@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Transport suite: the completion queue. Formats, errors, blocking, wait
-// objects, sizes. May include: suite.h, poll, threads.
+// objects, sizes.
 #include "suite.h"
 
 #include <poll.h>

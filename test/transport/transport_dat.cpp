@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Transport suite: endpoints, memory and events as fi_ext_dat.h offers them beyond
-// libfabric. May include: dat_suite.h.
+// libfabric.
 #include "dat_suite.h"
 
 #include <cstdlib>

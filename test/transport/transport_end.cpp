@@ -3,7 +3,7 @@
 // Transport suite: how a connection ends. Graceful and abrupt disconnect, from
 // one side and from both, fi_shutdown() and fi_close() in every state. That
 // every operation has completed when the ending event can be read is checked
-// by the fixture, in each test. May include: suite.h.
+// by the fixture, in each test.
 #include "suite.h"
 
 #include <cstdlib>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Transport suite: the event queue. Reading, blocking, writing, peeking, wait
-// objects. May include: suite.h, poll, threads.
+// objects.
 #include "suite.h"
 
 #include <poll.h>

@@ -3,7 +3,6 @@
 // Transport suite: what fi_ext_dat.h offers to libraries of the verbs' kind: an end in two halves
 // (await_peer()), a wait on one eventfd alone (tell()), memory that is flushed (set_flush()),
 // private data as it is (set_raw_data()), the device (device()) and a way by it (resolve()).
-// May include: dat_suite.h, system headers.
 #include "dat_suite.h"
 
 #include <netinet/in.h>

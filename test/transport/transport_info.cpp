@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Transport suite: fi_getinfo() and what objects answer to calls that are not
-// there. May include: suite.h, POSIX address types.
+// there.
 #include "suite.h"
 
 #include <rdma/fi_atomic.h>

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Transport suite: what FI_RM_ENABLED promises where something runs out. Receives,
-// room in queues, descriptors; and how many of everything there may be. May include:
-// suite.h, glibc.
+// room in queues, descriptors; and how many of everything there may be.
 #include "sanitized.h"
 #include "suite.h"
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Transport suite: sends and receives. Sizes, segments, order, inject, what
-// happens with no receive posted and with one that is too short. May include:
-// suite.h.
+// happens with no receive posted and with one that is too short.
 #include "suite.h"
 
 #include <array>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Transport suite: what goes beyond plain sends, reads and writes: completion levels, atomics,
-// counters. May include: suite.h.
+// counters.
 #include "suite.h"
 
 #include <rdma/fi_atomic.h>

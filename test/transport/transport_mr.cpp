@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Transport suite: registered memory. Each call that registers with each combination of
-// rights, and the same memory registered again. May include: suite.h.
+// rights, and the same memory registered again.
 #include "suite.h"
 
 #include <algorithm>

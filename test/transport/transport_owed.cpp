@@ -3,7 +3,7 @@
 // Transport suite: nothing that was accepted is lost in silence. What has been reported, or never
 // is (inject calls, requests without FI_COMPLETION), reaches the peer when its sender closes or
 // shuts down at once, also where socket or ring were full; where the peer takes nothing that is
-// bounded, told of in the log, and the peer sees no orderly end. May include: suite.h, POSIX.
+// bounded, told of in the log, and the peer sees no orderly end.
 #include "suite.h"
 
 #include <rdma/fi_atomic.h>

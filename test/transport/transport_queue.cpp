@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Transport suite: sleeping for queues that have no descriptor of their own
-// (fi_dat_ops_queue). May include: dat_suite.h, system headers.
+// (fi_dat_ops_queue).
 #include "dat_suite.h"
 
 #include <poll.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Transport suite: FI_EP_RDM. Matching, large and unexpected messages, peers that come, cross, go
-// and come again, RDMA, atomics, receives for several messages. May include: suite.h, rdm.h.
+// and come again, RDMA, atomics, receives for several messages.
 #include "rdm.h"
 #include "suite.h"
 

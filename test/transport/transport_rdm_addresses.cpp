@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Transport suite: addresses of FI_EP_RDM, and whom a message came from: fi_av(3), FI_SOURCE,
-// FI_SOURCE_ERR. May include: suite.h, rdm.h.
+// FI_SOURCE_ERR.
 #include "rdm.h"
 #include "suite.h"
 

@@ -2,8 +2,7 @@
 //
 // Transport suite: a peer of a reliable datagram endpoint that keeps to nothing. It is a connected
 // endpoint that says what such a peer says, and something else. What it breaks is its own
-// connection; others go on, and each operation completes once. May include: suite.h, rdm.h,
-// rdm/wire.h.
+// connection; others go on, and each operation completes once.
 #include "rdm.h"
 #include "suite.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Transport suite: receives beyond fi_recv(): shared contexts, buffers for several
-// messages, receives that are taken back. May include: suite.h.
+// messages, receives that are taken back.
 #include "suite.h"
 
 #include <cstring>

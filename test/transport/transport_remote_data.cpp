@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// Transport suite: remote CQ data, and solicited messages. May include: suite.h.
+// Transport suite: remote CQ data, and solicited messages.
 #include "suite.h"
 
 #include <cstring>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Transport suite: the DISCONNECTED state, reset, and endpoints that are used
-// again. May include: suite.h.
+// again.
 #include "suite.h"
 
 #include <cstdlib>

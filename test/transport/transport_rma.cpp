@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Transport suite: RDMA read and write. Sizes, order against messages, and
-// what a peer must not touch. May include: suite.h.
+// what a peer must not touch.
 #include "suite.h"
 
 #include <algorithm>

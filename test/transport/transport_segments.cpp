@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Transport suite: reads and writes over several remote segments (rma_iov_count of
-// fi_rma(3)). May include: suite.h.
+// fi_rma(3)).
 #include "suite.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Transport suite: service points and connection requests as fi_ext_dat.h offers
-// them. May include: dat_suite.h.
+// them.
 #include "dat_suite.h"
 
 using namespace dat::test;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // What endpoints of one host share, between processes: who may copy from whose memory,
-// and what is left of it. May include: suite.h, child.h, the layout of the memory.
+// and what is left of it.
 #include "child.h"
 #include "suite.h"
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// Transport suite: memory windows, as fi_ext_dat.h offers them. May include:
-// dat_suite.h.
+// Transport suite: memory windows, as fi_ext_dat.h offers them.
 #include "dat_suite.h"
 
 using namespace dat::test;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // What this process has: memory and descriptors, which must not grow from connection to
-// connection. May include: std, glibc.
+// connection.
 #ifndef DAT_TEST_TRANSPORT_USAGE_H
 #define DAT_TEST_TRANSPORT_USAGE_H
 

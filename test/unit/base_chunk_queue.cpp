@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// base::ChunkQueue by example. May include: base.
+// base::ChunkQueue by example.
 #include "base/chunk_queue.h"
 
 #include <criterion/criterion.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// Properties of base::ChunkQueue, against std::deque. May include: base.
+// Properties of base::ChunkQueue, against std::deque.
 #include "base/chunk_queue.h"
 
 #include <criterion/criterion.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// core::CompletionQueue: what a source offers. May include: core.
+// core::CompletionQueue: what a source offers.
 #include "core/completion.h"
 
 #include <criterion/criterion.h>

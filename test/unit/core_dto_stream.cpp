@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// DTO accounting: what core::DtoStream promises, by example. May include: core.
+// DTO accounting: what core::DtoStream promises, by example.
 #include "core/dto_stream.h"
 
 #include <criterion/criterion.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// Properties of core::DtoStream, against a naive model. May include: core.
+// Properties of core::DtoStream, against a naive model.
 #include "core/dto_stream.h"
 
 #include <criterion/criterion.h>

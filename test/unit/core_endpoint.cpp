@@ -2,7 +2,7 @@
 //
 // What core::Endpoint promises beyond the cells of its table: operations over
 // a connection's life, markers, reset and attempts; and the bookkeeping of
-// service points and requests. May include: core.
+// service points and requests.
 #include "core/endpoint.h"
 #include "core/service_point.h"
 

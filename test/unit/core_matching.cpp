@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // core::Matching: who gets what, in which order, and that the cost of a look-up does not grow
-// with what is not looked for. May include: core.
+// with what is not looked for.
 #include "core/matching.h"
 
 #include <criterion/criterion.h>

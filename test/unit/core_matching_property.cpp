@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Properties of core::Matching, against lists that are gone through from the oldest on.
-// May include: core.
 #include "core/matching.h"
 
 #include <criterion/criterion.h>

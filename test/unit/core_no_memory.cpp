@@ -2,7 +2,7 @@
 //
 // core::CompletionQueue, core::Endpoint and core::Matching without memory: what may be outstanding
 // has its place, posts are held back before it has not, and what matches is found all the same.
-// This program's operator new fails when it is told to. May include: core.
+// This program's operator new fails when it is told to.
 #include "core/completion.h"
 #include "core/endpoint.h"
 #include "core/matching.h"

@@ -2,7 +2,6 @@
 //
 // core::RdmPeer: its table against test/spec/rdm-transitions.tsv, cell by cell, and what its
 // calls make of what they are given. What comes of it with peers is the simulator's.
-// May include: core.
 #include "core/rdm_peer.h"
 
 #include <criterion/criterion.h>

@@ -3,7 +3,7 @@
 // The state machine against its oracle: every cell of
 // test/spec/ep-transitions.tsv, in the table and through core::Endpoint.
 // The environment's DAT_SRCDIR names the source tree; without it, the working
-// directory does. May include: core.
+// directory does.
 #include "core/endpoint.h"
 
 #include <criterion/criterion.h>

@@ -2,7 +2,6 @@
 //
 // What the tests with a hostile peer share: a side with memory that the peer may want,
 // a raw peer connected to it, and endpoints of the same domain that must not notice.
-// May include: engine, core, criterion.
 #ifndef TEST_UNIT_ENGINE_ATTACK_H
 #define TEST_UNIT_ENGINE_ATTACK_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// Which links are read without asking the kernel. May include: engine, criterion.
+// Which links are read without asking the kernel.
 #include "engine/direct_polling.h"
 
 #include <criterion/criterion.h>

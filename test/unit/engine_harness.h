@@ -2,7 +2,6 @@
 //
 // What the tests of the software domain share: an endpoint with its queues and a
 // record of its events, and short ways to post. One thread, no progress thread.
-// May include: engine, core, base.
 #ifndef TEST_UNIT_ENGINE_HARNESS_H
 #define TEST_UNIT_ENGINE_HARNESS_H
 

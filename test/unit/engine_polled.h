@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// Memory that a program looks at to learn that a write has come, over any link. May include:
-// engine, criterion.
+// Memory that a program looks at to learn that a write has come, over any link.
 #ifndef TEST_UNIT_ENGINE_POLLED_H
 #define TEST_UNIT_ENGINE_POLLED_H
 

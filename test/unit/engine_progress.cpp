@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// The progress thread and the program: who looks after a domain. May include: engine.
+// The progress thread and the program: who looks after a domain.
 #include "engine/domain.h"
 #include "engine/progress_thread.h"
 

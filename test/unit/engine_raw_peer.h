@@ -2,8 +2,7 @@
 //
 // A TCP peer made of plain bytes, for tests that attack the iWARP link: frames are
 // put together here from the RFCs, with nothing of the provider's codecs. Everything
-// runs in one thread; whoever waits drives the domain meanwhile. May include: std,
-// POSIX sockets, wire_bytes.h.
+// runs in one thread; whoever waits drives the domain meanwhile.
 #ifndef TEST_UNIT_ENGINE_RAW_PEER_H
 #define TEST_UNIT_ENGINE_RAW_PEER_H
 

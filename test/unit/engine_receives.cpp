@@ -2,7 +2,6 @@
 //
 // Receives that are more than one buffer for one message: taken back, or for several
 // messages, where the peer chooses what comes next. A raw peer, one thread, loopback.
-// May include: engine, core, criterion.
 #include "engine_attack.h"
 
 using namespace engine_test;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // What the tests of the shared-memory link share: an endpoint with such a link, and a
-// raw peer that writes what it likes into the memory. May include: engine, criterion.
+// raw peer that writes what it likes into the memory.
 #ifndef TEST_UNIT_ENGINE_SHM_H
 #define TEST_UNIT_ENGINE_SHM_H
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Local addresses, names and routes, as far as every host has them: its loopback.
-// May include: ofi, system headers.
 #include "ofi/address.h"
 
 #include <criterion/criterion.h>

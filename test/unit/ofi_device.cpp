@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Domains and endpoints of an RDMA device that is made up (verbs_fake.h): what there is room for.
-// May include: ofi, libfabric.
 #include "links/verbs/device.h"
 #include "ofi/domain.h"
 #include "ofi/ep.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// The offer of an RDMA device: what the device has, and never more. May include: ofi,
-// libfabric.
+// The offer of an RDMA device: what the device has, and never more.
 #include "ofi/info.h"
 
 #include <criterion/criterion.h>

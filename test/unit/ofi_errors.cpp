@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// The mapping to FI_E* and the words for it. May include: ofi, libfabric.
+// The mapping to FI_E* and the words for it.
 #include "ofi/errors.h"
 
 #include <criterion/criterion.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // fi_ext_dat.h as an interface: which object has which table, and that none has a hole;
-// and protection zones. May include: ofi, libfabric.
+// and protection zones.
 #include "ofi/domain.h"
 #include "ofi/ep.h"
 #include "ofi/fabric.h"

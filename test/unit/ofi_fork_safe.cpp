@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// FI_DAT_FORK_SAFE, with a function in place of libibverbs' own. May include: ofi, verbs headers.
+// FI_DAT_FORK_SAFE, with a function in place of libibverbs' own.
 #include "ofi/provider.h"
 
 #include <criterion/criterion.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// Hints against the offer, each limit from both sides. May include: ofi, libfabric.
+// Hints against the offer, each limit from both sides.
 #include "ofi/info.h"
 
 #include <criterion/criterion.h>

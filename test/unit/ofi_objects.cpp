@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // The objects on loopback, without libfabric's core in between: their tables, what
-// keeps them open, requests, wait objects. May include: ofi, libfabric.
+// keeps them open, requests, wait objects.
 #include "engine/kernel.h"
 #include "ofi/domain.h"
 #include "ofi/ep.h"

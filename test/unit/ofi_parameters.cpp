@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// The variables of RDMA devices, and their limits. May include: ofi, libfabric.
+// The variables of RDMA devices, and their limits.
 #include "ofi/provider.h"
 
 #include <criterion/criterion.h>

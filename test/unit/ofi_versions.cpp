@@ -3,7 +3,7 @@
 // One binary for libfabric 1.17 and 2.x: what newer programs and libraries pass is read as
 // what it is, and nothing is written that older ones have no room for. The values are those
 // of libfabric 2.6. That the module is linked to libfabric, and to what versions of its
-// functions, is looked at by test/check/symbols.sh. May include: ofi, libfabric.
+// functions, is looked at by test/check/symbols.sh.
 #include "ofi/domain.h"
 #include "ofi/ep.h"
 #include "ofi/fabric.h"

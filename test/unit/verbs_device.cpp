@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // What a device grants, says and refuses, with devices that are made up (verbs_fake.h): the sizes
-// of queues, events, limits of the connection manager. May include: verbs, engine, core, base.
+// of queues, events, limits of the connection manager.
 #include "links/verbs/connect.h"
 #include "links/verbs/link.h"
 #include "links/verbs/link_parts.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See verbs_fake.h. May include: verbs headers.
+// See verbs_fake.h.
 #include "verbs_fake.h"
 
 #include <cerrno>

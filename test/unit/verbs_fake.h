@@ -4,7 +4,6 @@
 // librdmacm that prov/dat/links/verbs calls, in place of theirs. Nothing goes out; a connect is
 // accepted as soon as it is asked for, and what is accepted is there. The calls of an iWARP
 // device's threads (connect, and the end of a queue pair) may be any thread's, all others one's.
-// May include: verbs headers.
 #ifndef TEST_UNIT_VERBS_FAKE_H
 #define TEST_UNIT_VERBS_FAKE_H
 

@@ -3,7 +3,7 @@
 // A device's domain where one allocation fails, each in turn: what a connection does from its
 // request to its end, at either side, with devices that are made up (verbs_fake.h). Whatever
 // fails: progress throws nothing, the connection is made or ends, and nothing is left. This
-// program's operator new fails when it is told to. May include: verbs, engine, core, base.
+// program's operator new fails when it is told to.
 #include "links/verbs/connect.h"
 #include "links/verbs/link.h"
 #include "links/verbs/link_parts.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Unit tests of verbs/trailer: private data in frames of fixed size (U-63).
-// May include: Criterion, links/verbs/trailer.h.
 #include "links/verbs/trailer.h"
 
 #include <criterion/criterion.h>

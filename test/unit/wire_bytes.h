@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// Byte strings for the tests of the wire formats. May include: std.
+// Byte strings for the tests of the wire formats.
 #ifndef DAT_TEST_UNIT_WIRE_BYTES_H
 #define DAT_TEST_UNIT_WIRE_BYTES_H
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // CRC32C of arbitrary bytes, in one piece and in two, against a plain one.
-// May include: links/iwarp.
 #include "links/iwarp/crc32c.h"
 
 #include <criterion/criterion.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// DDP headers (RFC 5041 4). May include: links/iwarp.
+// DDP headers (RFC 5041 4).
 #include "links/iwarp/ddp.h"
 
 #include <criterion/criterion.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// FPDU framing (RFC 5044 4): sizes, padding, CRC. May include: links/iwarp.
+// FPDU framing (RFC 5044 4): sizes, padding, CRC.
 #include <criterion/criterion.h>
 
 #include "links/iwarp/mpa.h"

@@ -2,7 +2,6 @@
 //
 // MPA request and reply frames (RFC 5044 7.1, RFC 6581): vectors written out
 // by hand, every error from both sides, bytes that trickle in.
-// May include: links/iwarp.
 #include "links/iwarp/mpa.h"
 
 #include <criterion/criterion.h>

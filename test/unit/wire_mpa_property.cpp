@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // MPA frames and FPDUs: what goes in comes out, and arbitrary bytes do no harm
-// (RFC 5044, RFC 6581). May include: links/iwarp.
+// (RFC 5044, RFC 6581).
 #include "links/iwarp/mpa.h"
 
 #include <criterion/criterion.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// Where each RDMAP opcode belongs, for tests. May include: links/iwarp.
+// Where each RDMAP opcode belongs, for tests.
 #ifndef DAT_TEST_UNIT_WIRE_OPCODES_H
 #define DAT_TEST_UNIT_WIRE_OPCODES_H
 

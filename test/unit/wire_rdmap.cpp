@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // RDMAP segments and control payloads (RFC 5040, RFC 7306), and what `dat`
-// peers add to them. May include: links/iwarp.
+// peers add to them.
 #include "links/iwarp/rdmap.h"
 
 #include <criterion/criterion.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // DDP headers and RDMAP segments with arbitrary fields (RFC 5041, RFC 5040,
-// RFC 7306). May include: links/iwarp.
+// RFC 7306).
 #include "links/iwarp/rdmap.h"
 
 #include <criterion/criterion.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// The Terminate message (RFC 5040 4.8). May include: links/iwarp.
+// The Terminate message (RFC 5040 4.8).
 #include "links/iwarp/terminate.h"
 
 #include <criterion/criterion.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Terminate messages with arbitrary fields, and arbitrary bytes as one
-// (RFC 5040 4.8). May include: links/iwarp.
+// (RFC 5040 4.8).
 #include "links/iwarp/terminate.h"
 
 #include <criterion/criterion.h>

@@ -2,7 +2,7 @@
 //
 // A connect over siw to a responder that replies before it looks at the stream, as siw does:
 // it is told again that it may send, until it is heard of. A plain program; exit status 0: all
-// held. May include: the fixture, iwarp_bytes.h.
+// held.
 //
 //   late_peer ADDRESS    of siw
 #include "../transport/iwarp_bytes.h"

@@ -3,7 +3,7 @@
 // The other side of rdma-core's rping: an ordinary libfabric program that speaks its
 // protocol. The client names a buffer, the server reads it, and writes what it read
 // into a second buffer that the client names; each step is a message of 16 bytes.
-// Contents are checked on the client's side. May include: the fixture.
+// Contents are checked on the client's side.
 //
 //   rping_peer server ADDRESS COUNT SIZE        prints `port N` when it listens
 //   rping_peer client FROM TO PORT COUNT SIZE   tries until somebody listens there

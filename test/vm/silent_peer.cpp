@@ -2,7 +2,7 @@
 //
 // A connect that is not answered, over an RDMA device: it keeps nobody waiting who did not
 // ask for that, wherever the device makes its connections. A plain program; exit status 0:
-// all held. May include: the fixture, iwarp_bytes.h.
+// all held.
 //
 //   silent_peer ADDRESS SILENT    an address of the device, and one that answers nothing
 //   silent_peer ADDRESS           of an iWARP device: its peer takes the TCP connection

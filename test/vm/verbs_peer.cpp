@@ -2,7 +2,6 @@
 //
 // The other side of a test on real verbs: rdma_cm and ibverbs as they are, with nothing
 // of the provider, driven by lines on its standard input as test/transport/peer is.
-// May include: the fixture, for pattern(); librdmacm, libibverbs, POSIX.
 //
 //   verbs_peer ADDRESS     the address to listen on or connect from
 //

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See command.h. May include: util/command, std, CLI11.
+// See command.h.
 #include "command/command.h"
 
 #include "config.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // What all commands have in common: options, --help, --version, and what becomes of
-// mistakes. May include: std.
+// mistakes.
 #ifndef DAT_UTIL_COMMAND_COMMAND_H
 #define DAT_UTIL_COMMAND_COMMAND_H
 

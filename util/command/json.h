@@ -2,7 +2,6 @@
 //
 // What --json of each command prints: an object that begins with who printed it. Its form is in
 // schema/COMMAND.schema.json, and changes by additions only while `format` stays.
-// May include: util/command, std, nlohmann-json.
 #ifndef DAT_UTIL_COMMAND_JSON_H
 #define DAT_UTIL_COMMAND_JSON_H
 

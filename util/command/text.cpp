@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See text.h. May include: util/command, std, system headers.
+// See text.h.
 #include "command/text.h"
 
 #include <algorithm>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Text for people: lines that fit the terminal, tables, and colours where there is one.
-// May include: std.
 #ifndef DAT_UTIL_COMMAND_TEXT_H
 #define DAT_UTIL_COMMAND_TEXT_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// Addresses of this host, and its names. May include: util/doctor, ofi, system headers.
+// Addresses of this host, and its names.
 #include "doctor/facts.h"
 #include "doctor/looks.h"
 

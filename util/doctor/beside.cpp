@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See beside.h. May include: util/doctor, system headers.
+// See beside.h.
 #include "doctor/beside.h"
 
 #include <array>

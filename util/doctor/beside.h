@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // What two processes say to each other beside the connection that is tried: lines over a stream
-// socket, of this host or to another one. May include: std, system headers.
+// socket, of this host or to another one.
 #ifndef DAT_UTIL_DOCTOR_BESIDE_H
 #define DAT_UTIL_DOCTOR_BESIDE_H
 

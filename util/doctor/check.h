@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// One line of the table: what is looked at, how, and what was found. May include: std.
+// One line of the table: what is looked at, how, and what was found.
 #ifndef DAT_UTIL_DOCTOR_CHECK_H
 #define DAT_UTIL_DOCTOR_CHECK_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// The table of checks, as data. May include: util/doctor.
+// The table of checks, as data.
 #include "doctor/looks.h"
 
 #include <array>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See child.h. May include: util/doctor, system headers.
+// See child.h.
 #include "doctor/child.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // A probe in a process of its own: libfabric reads its environment once, and a probe may hang, or
-// die. May include: std, system headers.
+// die.
 #ifndef DAT_UTIL_DOCTOR_CHILD_H
 #define DAT_UTIL_DOCTOR_CHILD_H
 

@@ -2,7 +2,7 @@
 //
 // dat_doctor: looks at what keeps programs from running over dat, or makes them slow, and says how
 // to mend it. Exit status: 0; 1 with a WARN; 2 with a FAIL; 3 for bad usage, or where it cannot be
-// carried out. May include: util/doctor, util/command, std.
+// carried out.
 #include "command/command.h"
 #include "command/text.h"
 #include "doctor/facts.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// RDMA devices, as the kernel shows them in /sys. May include: util/doctor, verbs, base, std,
-// system headers.
+// RDMA devices, as the kernel shows them in /sys.
 #include "base/log.h"
 #include "doctor/facts.h"
 #include "doctor/looks.h"

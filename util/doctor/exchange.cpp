@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See exchange.h. May include: util/doctor, util/perf, std.
+// See exchange.h.
 #include "doctor/exchange.h"
 
 #include "ofi/provider.h"

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Two processes, and a connection of the provider between them; both call the same function, and
-// tell each other addresses by a socket beside it. And what that went over. May include:
-// util/doctor, util/perf, std.
+// tell each other addresses by a socket beside it. And what that went over.
 #ifndef DAT_UTIL_DOCTOR_EXCHANGE_H
 #define DAT_UTIL_DOCTOR_EXCHANGE_H
 

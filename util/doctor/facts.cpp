@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See facts.h. May include: util/doctor, util/perf, ofi, libfabric, system headers.
+// See facts.h.
 #include "doctor/facts.h"
 
 #include "base/log.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // What more than one check looks at; each is found out when it is first asked for.
-// May include: util/doctor, ofi/address.h, std.
 #ifndef DAT_UTIL_DOCTOR_FACTS_H
 #define DAT_UTIL_DOCTOR_FACTS_H
 

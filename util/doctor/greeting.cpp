@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See greeting.h. May include: util/doctor, util/command, engine, libfabric, system headers.
+// See greeting.h.
 #include "doctor/greeting.h"
 
 #include "command/command.h"

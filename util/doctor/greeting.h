@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// What dat_doctor --peer and dat_doctor --serve say to each other: lines over TCP. May include:
-// std, net/socket.h.
+// What dat_doctor --peer and dat_doctor --serve say to each other: lines over TCP.
 //
 //   client  dat_doctor 1
 //   server  dat_doctor 1 VERSION LIBFABRIC PROVIDER PORT-OF-DATAGRAMS

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Which libraries programs load that this project has one of the same name of, and dat.conf.
-// May include: util/doctor, dat-shim/conf_file.h, std, system headers.
 #include "config.h"
 #include "dat-shim/conf_file.h"
 #include "doctor/facts.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// What the kernel lets this process have. May include: util/doctor, verbs, std, system headers.
+// What the kernel lets this process have.
 #include "doctor/facts.h"
 #include "doctor/looks.h"
 #include "links/verbs/device.h"

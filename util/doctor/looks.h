@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// The function behind each check of checks.def. May include: util/doctor.
+// The function behind each check of checks.def.
 #ifndef DAT_UTIL_DOCTOR_LOOKS_H
 #define DAT_UTIL_DOCTOR_LOOKS_H
 

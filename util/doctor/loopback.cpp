@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// A connection within this host. May include: util/doctor, util/perf, std, system headers.
+// A connection within this host.
 #include "doctor/exchange.h"
 #include "doctor/facts.h"
 #include "doctor/looks.h"

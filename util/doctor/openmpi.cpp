@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// Open MPI over `dat;ofi_rxm`. May include: util/doctor, std.
+// Open MPI over `dat;ofi_rxm`.
 #include "doctor/facts.h"
 #include "doctor/looks.h"
 

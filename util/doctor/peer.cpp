@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See peer.h. May include: util/doctor, ofi, engine, system headers.
+// See peer.h.
 #include "doctor/peer.h"
 
 #include <algorithm>

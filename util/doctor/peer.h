@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // The peer that --peer names, as far as one can get to it: its name, the route, the answer of
-// dat_doctor --serve there, and what that helps to find out. May include: util/doctor, ofi, std.
+// dat_doctor --serve there, and what that helps to find out.
 #ifndef DAT_UTIL_DOCTOR_PEER_H
 #define DAT_UTIL_DOCTOR_PEER_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// What is said of the peer. May include: util/doctor, engine, std.
+// What is said of the peer.
 #include "doctor/looks.h"
 #include "doctor/peer.h"
 #include "net/unmade.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// libfabric, the file of the provider, and the variables. May include: util/doctor, libfabric,
-// system headers.
+// libfabric, the file of the provider, and the variables.
 #include "config.h"
 #include "doctor/facts.h"
 #include "doctor/looks.h"

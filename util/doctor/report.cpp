@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See report.h. May include: util/doctor, util/command, std, nlohmann-json.
+// See report.h.
 #include "doctor/report.h"
 
 #include "command/json.h"

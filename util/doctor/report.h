@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// The findings, for people and for programs. May include: util/doctor, std.
+// The findings, for people and for programs.
 #ifndef DAT_UTIL_DOCTOR_REPORT_H
 #define DAT_UTIL_DOCTOR_REPORT_H
 

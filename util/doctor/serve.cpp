@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See serve.h. May include: util/doctor, util/command, engine, system headers.
+// See serve.h.
 #include "doctor/serve.h"
 
 #include "command/text.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// dat_doctor --serve: answers dat_doctor --peer of other hosts. May include: std.
+// dat_doctor --serve: answers dat_doctor --peer of other hosts.
 #ifndef DAT_UTIL_DOCTOR_SERVE_H
 #define DAT_UTIL_DOCTOR_SERVE_H
 

@@ -2,7 +2,6 @@
 //
 // dat_info: what fi_getinfo(3) lists of dat, in words: for each address the transport, the limits,
 // and which peers it can talk to. Exit status: 0; 1 where nothing is listed; 2 for bad usage.
-// May include: util/command, util/info, std.
 #include "command/command.h"
 #include "command/text.h"
 #include "info/entry.h"

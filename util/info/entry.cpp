@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See entry.h. May include: util/info, util/perf, ofi, libfabric, std.
+// See entry.h.
 #include "info/entry.h"
 
 #include "links/verbs/device.h"

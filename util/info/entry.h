@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// An entry of fi_getinfo(3) as what it means. May include: std.
+// An entry of fi_getinfo(3) as what it means.
 #ifndef DAT_UTIL_INFO_ENTRY_H
 #define DAT_UTIL_INFO_ENTRY_H
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// The entries in words, and as JSON. See entry.h. May include: util/info, util/command, std,
-// nlohmann-json.
+// The entries in words, and as JSON. See entry.h.
 #include "command/json.h"
 #include "command/text.h"
 #include "info/entry.h"

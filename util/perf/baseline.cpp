@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See baseline.h. May include: util/perf, util/command, std, fmt, nlohmann-json.
+// See baseline.h.
 #include "baseline.h"
 
 #include "command/json.h"

@@ -3,7 +3,7 @@
 // Whether what was measured is worse than what --json wrote before. The rounds of the two are
 // compared by the rank sum test, all figures together by Holm's procedure, so that of a run that is
 // no worse one in twenty at most is called so. A figure is worse only if it also is so beside each
-// limit that both have: then it is not the machine that is slower. May include: util/perf, std.
+// limit that both have: then it is not the machine that is slower.
 #ifndef DAT_UTIL_PERF_BASELINE_H
 #define DAT_UTIL_PERF_BASELINE_H
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Memory that begins with a page, so that every run copies from and to places that are
-// aligned alike; touched, and all zero. May include: std.
+// aligned alike; touched, and all zero.
 #ifndef DAT_UTIL_PERF_BUFFER_H
 #define DAT_UTIL_PERF_BUFFER_H
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // What is measured: one pattern, at one message size, over one way of moving data;
-// and what comes of it. May include: util/perf, std.
+// and what comes of it.
 #ifndef DAT_UTIL_PERF_CASE_H
 #define DAT_UTIL_PERF_CASE_H
 

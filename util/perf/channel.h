@@ -2,7 +2,7 @@
 //
 // What the patterns need of a way of moving data. RawSide and FabricSide have the same
 // functions; the patterns are instantiated for each, so that no virtual call is
-// measured. May include: std.
+// measured.
 #ifndef DAT_UTIL_PERF_CHANNEL_H
 #define DAT_UTIL_PERF_CHANNEL_H
 

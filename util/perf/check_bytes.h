@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Whether what arrived is what was sent: bytes that differ from place to place, and
-// numbers. What is wrong is a Failure. May include: util/perf, std.
+// numbers. What is wrong is a Failure.
 #ifndef DAT_UTIL_PERF_CHECK_BYTES_H
 #define DAT_UTIL_PERF_CHECK_BYTES_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See compare.h. May include: util/perf, std.
+// See compare.h.
 #include "compare.h"
 
 #include "way.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Everything that is to be measured, in rounds in which the ways alternate, and what
-// comes of it. May include: util/perf, std.
+// comes of it.
 #ifndef DAT_UTIL_PERF_COMPARE_H
 #define DAT_UTIL_PERF_COMPARE_H
 

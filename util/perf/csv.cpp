@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// The report for spreadsheets. See report.h. May include: util/perf, std, fmt.
+// The report for spreadsheets. See report.h.
 #include "report.h"
 
 #include <fmt/format.h>

@@ -3,7 +3,6 @@
 // dat_perf: compares libfabric providers on this machine or between two, and measures what the
 // machine itself allows. Exit status: 0; 1 where something failed, a provider is missing, or a
 // figure is worse than the baseline's; 2 for bad usage.
-// May include: util/perf, util/command, std, CLI11.
 #include "baseline.h"
 #include "command/command.h"
 #include "command/text.h"

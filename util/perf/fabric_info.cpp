@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See fabric_info.h. May include: util/perf, std, libfabric.
+// See fabric_info.h.
 #include "fabric_info.h"
 
 #include <algorithm>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Which fi_info a way stands for, and which providers there are.
-// May include: util/perf, std, libfabric.
 #ifndef DAT_UTIL_PERF_FABRIC_INFO_H
 #define DAT_UTIL_PERF_FABRIC_INFO_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See fabric_side.h. May include: util/perf, std, libfabric.
+// See fabric_side.h.
 #include "fabric_side.h"
 
 #include <algorithm>

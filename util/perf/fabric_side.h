@@ -4,7 +4,6 @@
 // for everything, every operation reported, the sizes of queues that the provider offers
 // by default. Endpoints are FI_EP_MSG, or FI_EP_RDM: then there is one, the peer's name
 // goes into an address vector, and no connection can be ended.
-// May include: util/perf, std, libfabric.
 #ifndef DAT_UTIL_PERF_FABRIC_SIDE_H
 #define DAT_UTIL_PERF_FABRIC_SIDE_H
 

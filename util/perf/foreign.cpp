@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See foreign.h. May include: util/perf, std, Linux.
+// See foreign.h.
 #include "foreign.h"
 
 #include "buffer.h"

@@ -2,7 +2,7 @@
 //
 // What else moves messages on this machine, measured beside libfabric's providers by programs that
 // are installed: UCX by its ucx_perftest, Open MPI's own transports by two processes that mpirun
-// starts, which are this program again. May include: util/perf, std.
+// starts, which are this program again.
 #ifndef DAT_UTIL_PERF_FOREIGN_H
 #define DAT_UTIL_PERF_FOREIGN_H
 

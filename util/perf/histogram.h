@@ -3,7 +3,6 @@
 // How often single operations took how long, in the way of HdrHistogram: each power of two
 // nanoseconds is divided into 32 equal parts, so what is read differs from what was recorded by
 // at most 1/32 of it. Fixed size, no allocation, and as it is through a socket.
-// May include: std.
 #ifndef DAT_UTIL_PERF_HISTOGRAM_H
 #define DAT_UTIL_PERF_HISTOGRAM_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// The report as one page. See report.h. May include: util/perf, std, fmt.
+// The report as one page. See report.h.
 #include "config.h"
 
 #include "report.h"

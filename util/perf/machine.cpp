@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See machine.h. May include: util/perf, std, Linux, libfabric (its version).
+// See machine.h.
 #include "machine.h"
 
 #include "pair.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// Where and when something was measured. May include: util/perf, std.
+// Where and when something was measured.
 #ifndef DAT_UTIL_PERF_MACHINE_H
 #define DAT_UTIL_PERF_MACHINE_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See measure.h. May include: util/perf, std.
+// See measure.h.
 #include "measure.h"
 
 #include "way.h"

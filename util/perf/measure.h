@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // The figures that dat_perf gives: what each is, of which pattern, in which unit.
-// May include: util/perf, std.
 #ifndef DAT_UTIL_PERF_MEASURE_H
 #define DAT_UTIL_PERF_MEASURE_H
 

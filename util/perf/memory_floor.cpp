@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See memory_floor.h. May include: util/perf, std, Linux.
+// See memory_floor.h.
 #include "memory_floor.h"
 
 #include "buffer.h"

@@ -2,7 +2,7 @@
 //
 // What a host itself allows between two processes: how fast a cache line and larger
 // memory get from one processor to another. Each pattern is the least that something
-// which moves messages has to do. May include: util/perf, std.
+// which moves messages has to do.
 #ifndef DAT_UTIL_PERF_MEMORY_FLOOR_H
 #define DAT_UTIL_PERF_MEMORY_FLOOR_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See net.h. May include: util/perf, std, sockets.
+// See net.h.
 #include "net.h"
 
 #include "pair.h"

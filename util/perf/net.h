@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// TCP sockets by names of hosts. Whatever does not work is a Failure. May include: std, sockets.
+// TCP sockets by names of hosts. Whatever does not work is a Failure.
 #ifndef DAT_UTIL_PERF_NET_H
 #define DAT_UTIL_PERF_NET_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See pair.h. May include: util/perf, std, Linux.
+// See pair.h.
 #include "pair.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Processes that measure together: made, pinned, bounded in time, and ended whatever
-// happens. May include: util/perf, std.
+// happens.
 #ifndef DAT_UTIL_PERF_PAIR_H
 #define DAT_UTIL_PERF_PAIR_H
 

@@ -2,7 +2,7 @@
 //
 // The patterns, over any Side. Both processes call the same function; it tells them
 // apart by their role. Each warms up, then both agree on how many operations are
-// measured, by what the warm-up took. May include: util/perf, std.
+// measured, by what the warm-up took.
 #ifndef DAT_UTIL_PERF_PATTERNS_H
 #define DAT_UTIL_PERF_PATTERNS_H
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // See peer.h. A message is four bytes with its length, the lowest first, and as many bytes.
-// May include: util/perf, std, Linux.
 #include "peer.h"
 
 #include "case.h"

@@ -2,7 +2,6 @@
 //
 // The other process of a pair, beside what is measured: addresses and numbers that both
 // have to know go through a stream socket, on one host or between two.
-// May include: util/perf, std.
 #ifndef DAT_UTIL_PERF_PEER_H
 #define DAT_UTIL_PERF_PEER_H
 

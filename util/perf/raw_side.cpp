@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See raw_side.h. May include: util/perf, std, POSIX sockets.
+// See raw_side.h.
 #include "raw_side.h"
 
 #include "case.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // What TCP alone costs: non-blocking sockets, one send(2) a message, polled, or waited
-// for with poll(2). RDMA it has none. May include: util/perf, std.
+// for with poll(2). RDMA it has none.
 #ifndef DAT_UTIL_PERF_RAW_SIDE_H
 #define DAT_UTIL_PERF_RAW_SIDE_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See remote.h. May include: util/perf, std, sockets, libfabric (its version).
+// See remote.h.
 #include "remote.h"
 
 #include "config.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Measuring between two hosts: `dat_perf serve` there makes the servers of each case, the clients
-// are here. May include: util/perf, std.
+// are here.
 //
 // What the two say to each other goes over one TCP connection, in messages as Peer has them:
 //   both     dat_perf FORMAT VERSION LIBFABRIC, and what the form of results depends on

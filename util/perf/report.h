@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // What was measured, for people and for programs. All of it is text that the caller
-// writes. May include: util/perf, std.
+// writes.
 #ifndef DAT_UTIL_PERF_REPORT_H
 #define DAT_UTIL_PERF_REPORT_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See run_case.h. May include: util/perf, std, libfabric.
+// See run_case.h.
 #include "run_case.h"
 
 #include "check_bytes.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Runs one case in its processes: here, or with the servers on another host.
-// May include: util/perf, std.
 #ifndef DAT_UTIL_PERF_RUN_CASE_H
 #define DAT_UTIL_PERF_RUN_CASE_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See statistics.h. May include: std.
+// See statistics.h.
 #include "statistics.h"
 
 #include <algorithm>

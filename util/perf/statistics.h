@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Medians, and how sure they are. Nothing is assumed of how the values are distributed.
-// May include: std.
 #ifndef DAT_UTIL_PERF_STATISTICS_H
 #define DAT_UTIL_PERF_STATISTICS_H
 

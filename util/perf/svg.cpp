@@ -3,7 +3,6 @@
 // The pictures. Lines and bars differ by dashes, markers and shades as well as by
 // colour, so that they can be told apart in black and white; on a dark page they are light. gnuplot
 // would have to be where is measured, and draws for white paper alone. See report.h.
-// May include: util/perf, std, fmt.
 #include "report.h"
 #include "way.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// The tables. See report.h. May include: util/perf, util/command, std, fmt.
+// The tables. See report.h.
 #include "command/text.h"
 #include "report.h"
 #include "way.h"

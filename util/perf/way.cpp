@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See way.h. May include: util/perf, std.
+// See way.h.
 #include "way.h"
 
 #include "fabric_info.h"

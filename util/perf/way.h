@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// Ways as a user names them, and sizes. May include: util/perf, std.
+// Ways as a user names them, and sizes.
 #ifndef DAT_UTIL_PERF_WAY_H
 #define DAT_UTIL_PERF_WAY_H
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // dat_top: shows the connections of this user's processes, and why they ended. Exit status: 0; 1
-// where something failed; 2 for bad usage. May include: util/top, util/command, std, CLI11.
+// where something failed; 2 for bad usage.
 #include "command/command.h"
 #include "command/text.h"
 #include "top/view.h"

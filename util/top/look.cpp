@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See look.h. May include: util/top, std, system headers.
+// See look.h.
 #include "look.h"
 
 #include "page_socket.h"

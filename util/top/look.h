@@ -2,8 +2,7 @@
 //
 // Finds the domains of this host that can be looked at, and looks: each has an abstract socket, and
 // gives whoever may look a page of memory (prov/dat/engine/statistics_page.h). What is read there
-// was written by another process, and is taken as nothing but numbers and text. May include:
-// util/top, util/command, engine/statistics_page.h, std, system headers.
+// was written by another process, and is taken as nothing but numbers and text.
 #ifndef UTIL_TOP_LOOK_H
 #define UTIL_TOP_LOOK_H
 

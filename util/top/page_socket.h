@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // How one gets the page of a domain (prov/dat/engine/statistics_page.h): one connects to its
-// abstract socket, and is given a descriptor. What comes is not trusted. May include: std, system
-// headers.
+// abstract socket, and is given a descriptor. What comes is not trusted.
 #ifndef UTIL_TOP_PAGE_SOCKET_H
 #define UTIL_TOP_PAGE_SOCKET_H
 

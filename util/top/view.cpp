@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See view.h. May include: util/top, util/command, fi_ext_dat.h, std, fmt, nlohmann-json.
+// See view.h.
 #include "view.h"
 
 #include "command/json.h"

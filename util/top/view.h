@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // What dat_top prints of what it has seen: tables, JSON, and a textfile for Prometheus'
-// node_exporter. May include: util/top, util/command, std.
+// node_exporter.
 #ifndef UTIL_TOP_VIEW_H
 #define UTIL_TOP_VIEW_H
 

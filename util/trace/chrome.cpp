@@ -2,7 +2,7 @@
 //
 // See output.h: the trace event format. A process of it is a process, a thread is a row: one for
 // the states of an endpoint, and as many for its requests, and for its receives, as were
-// outstanding at once, since slices of a thread have to nest. May include: util/trace.
+// outstanding at once, since slices of a thread have to nest.
 #include "trace/json.h"
 #include "trace/output.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See join.h. May include: util/trace.
+// See join.h.
 #include "trace/join.h"
 
 #include <algorithm>

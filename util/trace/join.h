@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Brings the processes of a model together: ends of connections, messages, clocks.
-// May include: util/trace.
 #ifndef DAT_UTIL_TRACE_JOIN_H
 #define DAT_UTIL_TRACE_JOIN_H
 

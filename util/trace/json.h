@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Writes JSON as it comes, without a tree in memory: a trace has millions of events.
-// May include: std.
 #ifndef DAT_UTIL_TRACE_JSON_H
 #define DAT_UTIL_TRACE_JSON_H
 

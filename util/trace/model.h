@@ -3,7 +3,6 @@
 // What one or more trace files say together: for each process its endpoints, for each endpoint
 // the states that it was in and why, and its operations; which ends of connections belong
 // together, which receive took which send, and how the clocks of the processes compare.
-// May include: base, core.
 #ifndef DAT_UTIL_TRACE_MODEL_H
 #define DAT_UTIL_TRACE_MODEL_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// The ways to write a model. May include: util/trace.
+// The ways to write a model.
 #ifndef DAT_UTIL_TRACE_OUTPUT_H
 #define DAT_UTIL_TRACE_OUTPUT_H
 

@@ -2,7 +2,6 @@
 //
 // See output.h: the page. Its HTML and script are page.html; here is what they show: a few things
 // as JSON, and the operations and frames as columns of numbers, since there may be a million.
-// May include: util/trace, util.
 #include "state_colours.h"
 #include "trace/json.h"
 #include "trace/output.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// From files to a model: records, states, operations. See model.h. May include: base, core.
+// From files to a model: records, states, operations. See model.h.
 #include "base/fence.h"
 #include "trace/join.h"
 #include "trace/model.h"

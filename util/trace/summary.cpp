@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// What is in each file. See output.h. May include: util/trace, util/command, std.
+// What is in each file. See output.h.
 #include "command/json.h"
 #include "trace/output.h"
 

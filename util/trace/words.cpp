@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// The words of model.h. May include: base, core, the codecs of links/iwarp, util/command.
+// The words of model.h.
 #include "command/text.h"
 #include "links/iwarp/rdmap.h"
 #include "trace/model.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// What dat_ia_query tells. May include: dat-shim, dat headers.
+// What dat_ia_query tells.
 #include "dat-shim/ep.h"
 #include "dat-shim/udat/entry.h"
 

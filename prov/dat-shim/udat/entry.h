@@ -3,7 +3,6 @@
 // What the entry points share. They find the objects behind handles, check pointers,
 // translate structures, and let nothing be thrown into C. They are compiled once for each
 // version of the API, with its headers and the differences that its api.h spells out.
-// May include: dat-shim, dat headers.
 #ifndef DAT_SHIM_UDAT_ENTRY_H
 #define DAT_SHIM_UDAT_ENTRY_H
 

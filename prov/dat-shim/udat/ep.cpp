@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// Endpoints: all but posting. May include: dat-shim, dat headers.
+// Endpoints: all but posting.
 #include "dat-shim/ep.h"
 
 #include "dat-shim/evd.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// Event dispatchers and notification objects. May include: dat-shim, dat headers.
+// Event dispatchers and notification objects.
 #include "dat-shim/evd.h"
 #include "dat-shim/cno.h"
 #include "dat-shim/cr.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// Interface adapters, and what all objects have. May include: dat-shim, dat headers.
+// Interface adapters, and what all objects have.
 #include "dat-shim/evd.h"
 #include "dat-shim/registry.h"
 #include "dat-shim/udat/entry.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// Protection zones, memory regions and windows. May include: dat-shim, dat headers.
+// Protection zones, memory regions and windows.
 #include "dat-shim/memory.h"
 
 #include "dat-shim/ep.h"

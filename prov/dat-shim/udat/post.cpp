@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// Posting data transfer operations. May include: dat-shim, dat headers.
+// Posting data transfer operations.
 #include "dat-shim/fast.h"
 #include "dat-shim/udat/entry.h"
 

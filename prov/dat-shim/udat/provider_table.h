@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // What the table behind each handle has in both versions: the functions that programs call
-// by name. May include: dat-shim, dat headers.
+// by name.
 #ifndef DAT_SHIM_UDAT_PROVIDER_TABLE_H
 #define DAT_SHIM_UDAT_PROVIDER_TABLE_H
 

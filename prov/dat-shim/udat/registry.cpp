@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // The registry as programs and providers see it (REG-1..REG-5). Providers of others can be
-// entered and listed, and are told apart; they are not opened. May include: dat-shim, dat
-// headers.
+// entered and listed, and are told apart; they are not opened.
 #include "dat-shim/registry.h"
 
 #include "dat-shim/udat/entry.h"

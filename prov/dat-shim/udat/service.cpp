@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// Service points and connection requests. May include: dat-shim, dat headers.
+// Service points and connection requests.
 #include "dat-shim/cr.h"
 #include "dat-shim/evd.h"
 #include "dat-shim/service_point.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// Shared receive queues. May include: dat-shim, dat headers.
+// Shared receive queues.
 #include "dat-shim/srq.h"
 
 #include "dat-shim/udat/entry.h"

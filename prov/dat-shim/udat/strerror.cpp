@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// dat_strerror(): the names of the codes are their words (ABI-D9). May include: dat-shim,
-// dat headers.
+// dat_strerror(): the names of the codes are their words (ABI-D9).
 #include "dat-shim/udat/entry.h"
 
 #include <span>

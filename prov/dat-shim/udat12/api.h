@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // What uDAPL 1.2 has otherwise than 2.0, for the entry points in udat/. Codes and values of
-// dat-shim are those of 2.0: here they become those of 1.2. May include: dat-shim, dat headers.
+// dat-shim are those of 2.0: here they become those of 1.2.
 #ifndef DAT_SHIM_UDAT12_API_H
 #define DAT_SHIM_UDAT12_API_H
 

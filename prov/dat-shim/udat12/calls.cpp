@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// The calls that uDAPL 1.2 has with other parameters than 2.0. May include: dat-shim, dat
-// headers.
+// The calls that uDAPL 1.2 has with other parameters than 2.0.
 #include "dat-shim/udat/entry.h"
 
 namespace dat::shim::udat {

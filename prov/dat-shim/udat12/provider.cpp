@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // The table behind each handle, for objects that were compiled with dat_redirection.h
-// (ABI-D1). This library is no provider for a genuine libdat. May include: dat-shim, dat
-// headers.
+// (ABI-D1). This library is no provider for a genuine libdat.
 #include "dat-shim/udat/provider_table.h"
 
 namespace dat::shim::udat {

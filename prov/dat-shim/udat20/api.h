@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // What uDAPL 2.0 has otherwise than 1.2, for the entry points in udat/: codes and values
-// are those of dat-shim already. May include: dat-shim, dat2 headers.
+// are those of dat-shim already.
 #ifndef DAT_SHIM_UDAT20_API_H
 #define DAT_SHIM_UDAT20_API_H
 

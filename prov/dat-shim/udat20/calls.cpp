@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // The calls that only uDAPL 2.0 has, or has with other parameters than 1.2.
-// May include: dat-shim, dat headers.
 #include "dat-shim/cno.h"
 #include "dat-shim/cr.h"
 #include "dat-shim/evd.h"

@@ -2,7 +2,6 @@
 //
 // dat_extension_op: immediate data, atomics, counters, and a look at an adapter. What is
 // InfiniBand's alone (datagrams, collectives) answers that it is not there.
-// May include: dat-shim, dat headers.
 #include "dat-shim/ep.h"
 #include "dat-shim/evd.h"
 #include "dat-shim/udat/entry.h"

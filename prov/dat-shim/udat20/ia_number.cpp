@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// Programs know an IA by a number, as the reference's do. May include: dat-shim, dat headers.
+// Programs know an IA by a number, as the reference's do.
 #include "dat-shim/udat/entry.h"
 
 #include <array>

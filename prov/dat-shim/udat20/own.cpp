@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// The members of structures that only uDAPL 2.0 has. May include: dat-shim, dat headers.
+// The members of structures that only uDAPL 2.0 has.
 #include "dat-shim/ep.h"
 #include "dat-shim/udat/entry.h"
 

@@ -2,7 +2,6 @@
 //
 // This library as a provider of a genuine libdat2, which loads it by dat.conf, calls
 // dat_provider_init() and reaches everything through the table behind each handle.
-// May include: dat-shim, dat headers.
 #include "dat-shim/registry.h"
 #include "dat-shim/udat/provider_table.h"
 

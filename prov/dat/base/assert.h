@@ -3,7 +3,6 @@
 // What the code takes for granted of itself. Looked at in the builds that find faults
 // (configure --enable-debug or --enable-sanitizer); a release never ends a program of
 // others. What anything outside can bring about is an error instead, and handled.
-// May include: std.
 #ifndef DAT_BASE_ASSERT_H
 #define DAT_BASE_ASSERT_H
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Where what comes from a peer, or was called for by nobody, takes memory: want of it ends
-// what it was for, and no more than that. May include: std.
+// what it was for, and no more than that.
 #ifndef DAT_BASE_ATTEMPT_H
 #define DAT_BASE_ATTEMPT_H
 

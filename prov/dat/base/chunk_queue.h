@@ -2,7 +2,7 @@
 //
 // A FIFO that grows by chunks: no bound, no copying when it grows, and no allocation while it
 // holds about as much as before. A queue that is filled and emptied in turn stays in the same
-// cache lines. Room can be made ahead. Nothing here throws. May include: std.
+// cache lines. Room can be made ahead. Nothing here throws.
 #ifndef DAT_BASE_CHUNK_QUEUE_H
 #define DAT_BASE_CHUNK_QUEUE_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// Fences of one thread, also for ThreadSanitizer. May include: std.
+// Fences of one thread, also for ThreadSanitizer.
 #ifndef DAT_BASE_FENCE_H
 #define DAT_BASE_FENCE_H
 

@@ -2,7 +2,7 @@
 //
 // Lists whose links lie in their members: to become a member and to leave takes no memory,
 // and so cannot fail. An object is in one list of each Tag at most, and leaves it when it is
-// destroyed. A list owns nothing. May include: std.
+// destroyed. A list owns nothing.
 #ifndef DAT_BASE_LIST_H
 #define DAT_BASE_LIST_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See log.h. May include: std.
+// See log.h.
 #include "base/log.h"
 
 #include <array>

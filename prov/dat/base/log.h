@@ -2,7 +2,7 @@
 //
 // The one way to say something to the user from any layer. A line says what was
 // wrong with which value and what would be right. The sink is set once, when the
-// provider is loaded; without one nothing is written. May include: std.
+// provider is loaded; without one nothing is written.
 #ifndef DAT_BASE_LOG_H
 #define DAT_BASE_LOG_H
 

@@ -3,7 +3,7 @@
 // Blocks of one size that lie side by side and are not touched before they are used: what is large
 // and seldom touched does not tear small objects around it apart into more pages.
 // (std::pmr::unsynchronized_pool_resource does this too, but that of GCC 12 ends the process where
-// an allocation fails.) May include: std.
+// an allocation fails.)
 #ifndef DAT_BASE_SLABS_H
 #define DAT_BASE_SLABS_H
 

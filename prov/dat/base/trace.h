@@ -6,7 +6,7 @@
 // connection came about. A record lies in the file from the moment that it is written, so the
 // file of a process that was killed is whole. Nothing here does I/O or reads a clock: the memory
 // and the time are the caller's. Version kTraceVersion; what changes the meaning of a byte
-// changes that number. May include: std.
+// changes that number.
 //
 //   0                      TraceHeader
 //   kTraceHeaderSize       ring `connections`: header.capacity[0] records

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See completion.h: where a queue takes its room from. May include: core, base.
+// See completion.h: where a queue takes its room from.
 #include "core/completion.h"
 
 #include "base/log.h"

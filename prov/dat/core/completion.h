@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // What a domain hands upward: completions into a queue, connection events to
-// a sink. May include: core, base.
+// a sink.
 #ifndef DAT_CORE_COMPLETION_H
 #define DAT_CORE_COMPLETION_H
 

@@ -5,7 +5,6 @@
 // at most one specific error, then only FLUSHED (DISC-7, DISC-8). Knows
 // sequence numbers only; what an operation is, its owner keeps in an array of
 // the same size under slot(seq). A plain value: copies are independent.
-// May include: std.
 #ifndef DAT_CORE_DTO_STREAM_H
 #define DAT_CORE_DTO_STREAM_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See endpoint.h. May include: core.
+// See endpoint.h.
 #include "core/endpoint.h"
 
 #include "base/assert.h"

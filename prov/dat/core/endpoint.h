@@ -3,7 +3,7 @@
 // The DAT endpoint: state, attempt, and the accounting of both directions.
 // No I/O, clock, thread or libfabric; the real domains, the simulator and the
 // model search drive the same class. A plain value: copies are independent.
-// The owner serializes all calls. May include: core.
+// The owner serializes all calls.
 //
 // How a domain uses it:
 //   1. it calls call() for what the Consumer does, happen() for everything

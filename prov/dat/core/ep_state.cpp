@@ -2,7 +2,7 @@
 //
 // ep_state.def made into the table. Leaving out a cell does not compile: a row
 // is built from exactly one cell a state, and the array has exactly one row a
-// stimulus. May include: core.
+// stimulus.
 #include "core/ep_state.h"
 
 namespace dat::core {

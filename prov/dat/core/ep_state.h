@@ -2,7 +2,7 @@
 //
 // States, stimuli and the transition table of a DAT endpoint, as data. The
 // table itself is ep_state.def; this header turns it into enumerations and
-// ep_state.cpp into a constant array. May include: std.
+// ep_state.cpp into a constant array.
 #ifndef DAT_CORE_EP_STATE_H
 #define DAT_CORE_EP_STATE_H
 

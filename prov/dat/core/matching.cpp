@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // What of matching is not on the path of every message: patterns, larger tables, and the
-// indexes of messages. May include: core, base.
+// indexes of messages.
 #include "core/matching.h"
 
 #include "base/attempt.h"

@@ -3,7 +3,7 @@
 // Which receive a message goes into at an endpoint with many peers: posted receives,
 // messages that came unexpected, and MPI's order between them. An endpoint has one Matching
 // for its tagged messages and one for the others, whose tag is always 0 and whose receives
-// ignore nothing. Under the domain's lock. May include: base.
+// ignore nothing. Under the domain's lock.
 //
 // A receive of (tag, ignore, source) takes a message of (t, s) if tag and t agree in all bits
 // outside `ignore`, and its source is s or kAnySource. What is promised:

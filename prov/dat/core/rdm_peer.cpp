@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // rdm_peer.def made into the table, and what tells its stimuli apart. Leaving out a cell does
-// not compile. May include: core, base.
+// not compile.
 #include "core/rdm_peer.h"
 
 #include "base/assert.h"

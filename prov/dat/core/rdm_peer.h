@@ -3,7 +3,7 @@
 // A peer of a reliable datagram endpoint: whether there is a connection to it, which one, and
 // what becomes of what is queued for it. The table is rdm_peer.def. No I/O, clock, thread or
 // memory: what is to be done is returned. A plain value: copies are independent. The owner
-// serializes all calls. May include: std.
+// serializes all calls.
 //
 // Both ends have one of these for the other. There is one connection at most between two
 // endpoints, whoever began it; it is made when an operation needs it. What makes that so:

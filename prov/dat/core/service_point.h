@@ -2,7 +2,7 @@
 //
 // Service points and connection requests: the bookkeeping of sections 8 of
 // the DAT semantics, without sockets. Plain values; the owner serializes all
-// calls. May include: std.
+// calls.
 #ifndef DAT_CORE_SERVICE_POINT_H
 #define DAT_CORE_SERVICE_POINT_H
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // The operations of RFC 7306 5.1 on memory that others may be using.
-// May include: engine.
 #ifndef DAT_ENGINE_ATOMICS_H
 #define DAT_ENGINE_ATOMICS_H
 

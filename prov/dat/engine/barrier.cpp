@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See barrier.h. May include: base, std, system headers.
+// See barrier.h.
 #include "engine/barrier.h"
 
 #include "base/log.h"

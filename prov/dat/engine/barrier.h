@@ -2,7 +2,6 @@
 //
 // A memory barrier on all threads of all processes that take part, paid by the one
 // that goes to sleep, so that those who might wake it need none (membarrier(2)).
-// May include: base, std, system headers.
 #ifndef DAT_ENGINE_BARRIER_H
 #define DAT_ENGINE_BARRIER_H
 

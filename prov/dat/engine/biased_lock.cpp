@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See biased_lock.h. May include: engine, system headers.
+// See biased_lock.h.
 #include "engine/biased_lock.h"
 
 #include <linux/membarrier.h>

@@ -6,7 +6,6 @@
 // With threading level FI_THREAD_DOMAIN the application promises one caller
 // at a time; then enter() is two plain stores and a load, and an outsider pays
 // for both with membarrier(2). With FI_THREAD_SAFE it is a lock and a load.
-// May include: engine, system headers.
 #ifndef DAT_ENGINE_BIASED_LOCK_H
 #define DAT_ENGINE_BIASED_LOCK_H
 

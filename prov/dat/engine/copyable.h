@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Whether the payload of a request can be copied when its connection ends, which must not end the
-// process where the program has posted what is no memory. May include: engine.
+// process where the program has posted what is no memory.
 #ifndef DAT_ENGINE_COPYABLE_H
 #define DAT_ENGINE_COPYABLE_H
 

@@ -3,7 +3,7 @@
 // Which links of a domain are read at each progress without asking the kernel which of them have
 // something: those that had something lately, as long as they are few. That costs a system call
 // for each; where they are more, one call that asks for all (epoll) costs less, and none is read
-// so, until there are few again. Serialized by the domain's lock. May include: engine, std.
+// so, until there are few again. Serialized by the domain's lock.
 #ifndef DAT_ENGINE_DIRECT_POLLING_H
 #define DAT_ENGINE_DIRECT_POLLING_H
 

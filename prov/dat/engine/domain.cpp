@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See domain.h. May include: engine, system headers.
+// See domain.h.
 #include "engine/domain.h"
 
 #include "base/attempt.h"

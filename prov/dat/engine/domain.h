@@ -3,7 +3,7 @@
 // The software domain: registered memory, the descriptors and timers of its
 // connections, and their progress. Everything in it is guarded by its lock:
 // the application's calls enter it, the progress thread and event-queue readers
-// come as outsiders. May include: core, base, system headers.
+// come as outsiders.
 #ifndef DAT_ENGINE_DOMAIN_H
 #define DAT_ENGINE_DOMAIN_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See endpoint.h. May include: engine, core, base.
+// See endpoint.h.
 #include "engine/endpoint.h"
 
 #include "base/assert.h"

@@ -2,7 +2,7 @@
 //
 // The endpoint of the software domain: the DAT core plus what its operations
 // are. Neutral about the link that carries them. All calls are made under the
-// domain's lock. May include: core, base.
+// domain's lock.
 //
 //   post (engine/post.h) -> Request in its slot -> L::transmit      the link's own
 //   link -> finish_request / complete_receive -> CompletionQueue

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See half_closed.h. May include: engine, base, system headers.
+// See half_closed.h.
 #include "engine/half_closed.h"
 
 #include "base/attempt.h"

@@ -2,7 +2,7 @@
 //
 // What an endpoint keeps of a connection that is over for one side alone. As long as that is there
 // the other side, which keeps one too, knows that this one has not left yet. Under the domain's
-// lock. May include: engine.
+// lock.
 #ifndef DAT_ENGINE_HALF_CLOSED_H
 #define DAT_ENGINE_HALF_CLOSED_H
 

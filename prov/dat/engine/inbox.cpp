@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See inbox.h. May include: engine, core.
+// See inbox.h.
 #include "engine/inbox.h"
 
 #include "base/assert.h"

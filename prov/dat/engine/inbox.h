@@ -3,7 +3,7 @@
 // What arrives on one connection for its receives: which of them a message takes,
 // what is staged where there is none (U-9), and the data of writes (U-62). Neutral
 // about the link, which says when bytes come and moves them. Under the domain's
-// lock. May include: engine, core.
+// lock.
 #ifndef DAT_ENGINE_INBOX_H
 #define DAT_ENGINE_INBOX_H
 

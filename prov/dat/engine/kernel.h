@@ -4,7 +4,6 @@
 // are: a thread of the program that ends within one would leave a lock taken, or unwind through
 // what may not throw. Entered straight, which takes fewer instructions as well. Arguments,
 // results and errno are those of the functions of the same names. Any thread.
-// May include: std, system headers.
 #ifndef DAT_ENGINE_KERNEL_H
 #define DAT_ENGINE_KERNEL_H
 

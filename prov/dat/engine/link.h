@@ -4,7 +4,7 @@
 // bytes. A Handshake exists while a connection is being made; when it ends well
 // it gives the endpoint a Link, which lives until the connection is over. Which
 // kind of link it is, is known only then. All calls are made under the domain's
-// lock. May include: core, base.
+// lock.
 #ifndef DAT_ENGINE_LINK_H
 #define DAT_ENGINE_LINK_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See lock.h. May include: engine.
+// See lock.h.
 #include "engine/lock.h"
 
 namespace dat::engine {

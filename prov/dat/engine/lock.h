@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // A lock that is inlined where nobody else wants it, where std::mutex is two calls and eight times
-// the instructions. Who has to wait sleeps. May include: std.
+// the instructions. Who has to wait sleeps.
 #ifndef DAT_ENGINE_LOCK_H
 #define DAT_ENGINE_LOCK_H
 

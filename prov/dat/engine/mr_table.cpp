@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See mr_table.h. May include: engine, system headers.
+// See mr_table.h.
 #include "engine/mr_table.h"
 
 #include "base/log.h"

@@ -2,7 +2,6 @@
 //
 // Registered memory of a domain: the only memory that a peer can touch. One
 // 32-bit key space for every link. The domain's lock guards it.
-// May include: core, base.
 #ifndef DAT_ENGINE_MR_TABLE_H
 #define DAT_ENGINE_MR_TABLE_H
 

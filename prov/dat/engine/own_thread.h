@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// A thread that lives in somebody else's process: no signal is for it. May include:
-// std, system headers.
+// A thread that lives in somebody else's process: no signal is for it.
 #ifndef DAT_ENGINE_OWN_THREAD_H
 #define DAT_ENGINE_OWN_THREAD_H
 

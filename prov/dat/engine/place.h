@@ -2,7 +2,7 @@
 //
 // Copying payload to where it belongs. Programs look at the end of an RDMA write to learn that it
 // has come, as devices let them; memcpy(3) stores in any order, and the end may be there before the
-// beginning. May include: engine/barrier.h, std.
+// beginning.
 #ifndef DAT_ENGINE_PLACE_H
 #define DAT_ENGINE_PLACE_H
 

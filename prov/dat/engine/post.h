@@ -3,7 +3,6 @@
 // The path of a post, the same for every kind of link and without a virtual
 // call: the operation table that was set for link kind L instantiates it. Inlined
 // always: of a slot that is filled from what the compiler knows, a few stores are left.
-// May include: engine.
 #ifndef DAT_ENGINE_POST_H
 #define DAT_ENGINE_POST_H
 

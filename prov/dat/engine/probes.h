@@ -2,7 +2,7 @@
 //
 // Statically defined probes (USDT) for SystemTap, bpftrace and gdb: a no-op instruction and a
 // note in the file, where <sys/sdt.h> was found at configure; else nothing at all. Names and
-// arguments are documented in dat_trace(1). May include: std, system headers.
+// arguments are documented in dat_trace(1).
 #ifndef DAT_ENGINE_PROBES_H
 #define DAT_ENGINE_PROBES_H
 

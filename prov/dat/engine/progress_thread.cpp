@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See progress_thread.h. May include: engine, system headers.
+// See progress_thread.h.
 #include "engine/progress_thread.h"
 
 #include "base/log.h"

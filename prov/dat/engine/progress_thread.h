@@ -3,7 +3,7 @@
 // FI_PROGRESS_AUTO: one thread a domain that moves things while the application
 // does not. While the application polls, the thread only looks at a counter now
 // and then, and when something arrives; it goes to sleep on the domain's descriptors when the
-// counter stood still, and leaves when it goes on moving. May include: engine, system headers.
+// counter stood still, and leaves when it goes on moving.
 #ifndef DAT_ENGINE_PROGRESS_THREAD_H
 #define DAT_ENGINE_PROGRESS_THREAD_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See random.h. May include: engine, system headers.
+// See random.h.
 #include "engine/random.h"
 
 #include "engine/kernel.h"

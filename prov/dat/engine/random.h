@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Random numbers that a peer cannot guess: keys, steering tags, names.
-// May include: std.
 #ifndef DAT_ENGINE_RANDOM_H
 #define DAT_ENGINE_RANDOM_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See reactor.h. May include: engine, system headers.
+// See reactor.h.
 #include "engine/reactor.h"
 
 #include "base/assert.h"

@@ -4,7 +4,7 @@
 // can itself be waited for, with the timers in it as a timerfd. Level-triggered.
 // The owner serializes all calls (a domain: by its lock); only fd() may be used
 // from elsewhere. A program may close any descriptor, or put another in its place: what
-// the kernel then refuses is logged, and ends what it concerns. May include: std, system headers.
+// the kernel then refuses is logged, and ends what it concerns.
 #ifndef DAT_ENGINE_REACTOR_H
 #define DAT_ENGINE_REACTOR_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See responder.h. May include: engine, core.
+// See responder.h.
 #include "engine/responder.h"
 
 #include "engine/atomics.h"

@@ -2,7 +2,7 @@
 //
 // What a peer's RDMA read or atomic comes to on this side, whatever link has brought it.
 // Everything is checked before a byte is answered, or changed (RFC 5040 5.2.2). Under the domain's
-// lock. May include: engine, core.
+// lock.
 #ifndef DAT_ENGINE_RESPONDER_H
 #define DAT_ENGINE_RESPONDER_H
 

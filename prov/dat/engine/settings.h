@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// What the FI_DAT_* variables decide for the software domain. May include: std.
+// What the FI_DAT_* variables decide for the software domain.
 #ifndef DAT_ENGINE_SETTINGS_H
 #define DAT_ENGINE_SETTINGS_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See shared_receives.h. May include: engine.
+// See shared_receives.h.
 #include "engine/shared_receives.h"
 
 namespace dat::engine {

@@ -3,7 +3,7 @@
 // Receives that several endpoints of a domain draw from (SRQ): a message of any of
 // them takes the oldest, and completes it in the queue of its endpoint. What no
 // message has taken belongs to no endpoint, so the end of a connection does not touch
-// it. Under the domain's lock. May include: engine, core.
+// it. Under the domain's lock.
 #ifndef DAT_ENGINE_SHARED_RECEIVES_H
 #define DAT_ENGINE_SHARED_RECEIVES_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See stall_timer.h. May include: engine, base.
+// See stall_timer.h.
 #include "engine/stall_timer.h"
 
 #include "base/log.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // For how long a connection has stood still: the limits of U-9, U-42 and U-67 run while
-// nothing moves. May include: engine, base.
+// nothing moves.
 #ifndef DAT_ENGINE_STALL_TIMER_H
 #define DAT_ENGINE_STALL_TIMER_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See statistics.h. May include: engine, core, base.
+// See statistics.h.
 #include "engine/statistics.h"
 
 #include "engine/endpoint.h"

@@ -3,7 +3,7 @@
 // What a domain knows of its connections for those who ask: which there are, how much they have
 // carried, and how the last ones ended. Nothing here is on the path of a message: an endpoint
 // counts by the numbers of its streams, and they are looked at when a sheet of the page is
-// written. Under the domain's lock. May include: engine, core, base.
+// written. Under the domain's lock.
 #ifndef DAT_ENGINE_STATISTICS_H
 #define DAT_ENGINE_STATISTICS_H
 

@@ -5,7 +5,6 @@
 // where the writer was killed in the middle of a line: there are two sheets, and the one that is
 // being written is never the one that is read. An end of a connection is written once, before it
 // is counted. Words are text already, so that a reader need not be of the writer's version.
-// May include: base/fence.h, std.
 #ifndef DAT_ENGINE_STATISTICS_PAGE_H
 #define DAT_ENGINE_STATISTICS_PAGE_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See touchable.h. May include: engine, system headers.
+// See touchable.h.
 #include "engine/touchable.h"
 
 #include "engine/kernel.h"

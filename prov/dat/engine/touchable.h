@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Whether memory of this process can be touched, which the kernel is asked, so that nothing is
-// raised where it cannot. May include: std, system headers.
+// raised where it cannot.
 #ifndef DAT_ENGINE_TOUCHABLE_H
 #define DAT_ENGINE_TOUCHABLE_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See trace.h. May include: engine, core, base, system headers.
+// See trace.h.
 #include "engine/trace.h"
 
 #include "base/log.h"

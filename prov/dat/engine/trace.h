@@ -4,8 +4,7 @@
 // base/trace.h, and every endpoint has its say in it. An endpoint that is not traced has no
 // EndpointTrace; one that is has its completions go the way that looks closely, and its posts by
 // the tables that know no link, so that the usual path does not ask. The same calls are the
-// probes of SystemTap and bpftrace (engine/probes.h). May include: engine, core, base, system
-// headers.
+// probes of SystemTap and bpftrace (engine/probes.h).
 #ifndef DAT_ENGINE_TRACE_H
 #define DAT_ENGINE_TRACE_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See socket.h. May include: std, system headers.
+// See socket.h.
 #include "net/socket.h"
 
 #include "engine/kernel.h"

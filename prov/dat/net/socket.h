@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// A TCP socket and a socket address, as values. May include: std, system headers.
+// A TCP socket and a socket address, as values.
 #ifndef DAT_NET_SOCKET_H
 #define DAT_NET_SOCKET_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See unmade.h. May include: base, std, system headers.
+// See unmade.h.
 #include "net/unmade.h"
 
 #include "base/log.h"

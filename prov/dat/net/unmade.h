@@ -2,7 +2,6 @@
 //
 // Says why a connection cannot be made, and what to do about it: both addresses, the interface,
 // the cause. One line for each peer and cause at FI_LOG_LEVEL=warn, since programs try again.
-// May include: base, std, system headers.
 #ifndef DAT_NET_UNMADE_H
 #define DAT_NET_UNMADE_H
 

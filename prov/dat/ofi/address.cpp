@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See address.h. May include: ofi, system headers.
+// See address.h.
 #include "ofi/address.h"
 
 #include "engine/kernel.h"

@@ -2,7 +2,6 @@
 //
 // Which addresses there are: those of this host's interfaces, those that a name
 // stands for, and the one that the kernel would use towards a peer.
-// May include: ofi/interfaces.h, net/socket.h, system headers.
 #ifndef DAT_OFI_ADDRESS_H
 #define DAT_OFI_ADDRESS_H
 

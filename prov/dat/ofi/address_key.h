@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// Addresses as the keys of hash tables. May include: engine.
+// Addresses as the keys of hash tables.
 #ifndef DAT_OFI_ADDRESS_KEY_H
 #define DAT_OFI_ADDRESS_KEY_H
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // See alias.h. Each call is one of the endpoint, which is given the flags that it has from the
-// alias. May include: ofi, libfabric.
+// alias.
 #include "ofi/alias.h"
 
 #include "base/log.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // An alias of an endpoint, fi_ep_alias(3): the same endpoint, but for the flags of calls that are
-// given none. May include: ofi, libfabric.
+// given none.
 #ifndef DAT_OFI_ALIAS_H
 #define DAT_OFI_ALIAS_H
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Atomics, fi_atomic(3), on what RFC 7306 carries: one 8-byte integer, added to or
-// replaced in part under a condition. May include: ofi, libfabric.
+// replaced in part under a condition.
 #include "ofi/atomic.h"
 
 #include "base/log.h"

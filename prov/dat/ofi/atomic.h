@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Which atomics there are, for endpoints and fi_query_atomic(3).
-// May include: engine, libfabric.
 #ifndef DAT_OFI_ATOMIC_H
 #define DAT_OFI_ATOMIC_H
 

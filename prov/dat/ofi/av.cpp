@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See av.h. May include: ofi, libfabric.
+// See av.h.
 #include "ofi/av.h"
 
 #include "base/log.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // The address vector: a peer's socket address by a number, fi_av(3). A map and a table are the
-// same here: numbers from 0 on. May include: ofi, libfabric.
+// same here: numbers from 0 on.
 #ifndef DAT_OFI_AV_H
 #define DAT_OFI_AV_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See bindings.h. May include: ofi, engine, libfabric.
+// See bindings.h.
 #include "ofi/bindings.h"
 
 #include "ofi/errors.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // What an endpoint of either type is bound to, and what applies to its operations by default.
-// May include: ofi, engine, libfabric.
 #ifndef DAT_OFI_BINDINGS_H
 #define DAT_OFI_BINDINGS_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See cm.h. May include: ofi, libfabric.
+// See cm.h.
 #include "ofi/cm.h"
 
 #include "base/log.h"

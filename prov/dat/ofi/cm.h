@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // What the connection calls of active and passive endpoints have in common.
-// May include: ofi, libfabric.
 #ifndef DAT_OFI_CM_H
 #define DAT_OFI_CM_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See cntr.h. May include: ofi, libfabric.
+// See cntr.h.
 #include "ofi/cntr.h"
 
 #include "base/log.h"

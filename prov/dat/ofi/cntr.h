@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// The counter. May include: ofi, libfabric.
+// The counter.
 #ifndef DAT_OFI_CNTR_H
 #define DAT_OFI_CNTR_H
 

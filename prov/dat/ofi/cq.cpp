@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See cq.h. May include: ofi, libfabric.
+// See cq.h.
 #include "ofi/cq.h"
 
 #include "base/log.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // The completion queue. Grows with what is posted: its nominal size allocates
-// nothing. May include: ofi, libfabric.
+// nothing.
 #ifndef DAT_OFI_CQ_H
 #define DAT_OFI_CQ_H
 

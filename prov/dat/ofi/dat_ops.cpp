@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// What fi_ext_dat.h offers on an endpoint. May include: ofi, libfabric.
+// What fi_ext_dat.h offers on an endpoint.
 #include "base/log.h"
 #include "ofi/ep.h"
 #include "ofi/errors.h"

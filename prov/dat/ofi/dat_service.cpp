@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // What fi_ext_dat.h offers on a fabric and on a passive endpoint: service points and
-// connection requests as DAT has them. May include: ofi, libfabric.
+// connection requests as DAT has them.
 #include "base/log.h"
 #include "ofi/domain.h"
 #include "ofi/ep.h"

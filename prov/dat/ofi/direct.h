@@ -4,8 +4,7 @@
 // linked in (dat-shim/fast.h): inlined there, with flags that the compiler knows, they are
 // fi_sendmsg(), fi_writemsg(), fi_recvmsg() and fi_cq_read() without the calls and without entries
 // that are written only to be read. BiasedLock, states, errors and log lines are theirs. Objects
-// are this provider's, of a domain of FI_THREAD_SAFE: nothing looks at that. May include: ofi,
-// libfabric.
+// are this provider's, of a domain of FI_THREAD_SAFE: nothing looks at that.
 #ifndef DAT_OFI_DIRECT_H
 #define DAT_OFI_DIRECT_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See domain.h. May include: ofi, libfabric.
+// See domain.h.
 #include "ofi/domain.h"
 
 #include "config.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// The access domain. May include: ofi, engine, libfabric.
+// The access domain.
 #ifndef DAT_OFI_DOMAIN_H
 #define DAT_OFI_DOMAIN_H
 

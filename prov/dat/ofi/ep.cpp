@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // The life of an endpoint: opening, binding, enabling, options, closing. See ep.h.
-// May include: ofi, libfabric.
 #include "ofi/ep.h"
 
 #include "base/log.h"

@@ -2,7 +2,7 @@
 //
 // The active endpoint. Its operation tables: before fi_enable() one that refuses,
 // then one for an endpoint whose link is not known, and from the first connection
-// on the one for that kind of link. May include: ofi, engine, libfabric.
+// on the one for that kind of link.
 #ifndef DAT_OFI_EP_H
 #define DAT_OFI_EP_H
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // The connection calls of an endpoint, fi_cm(3), and their DAT meaning. See ep.h.
-// May include: ofi, libfabric.
 #include "base/log.h"
 #include "links/iwarp/connect.h"
 #include "ofi/cm.h"

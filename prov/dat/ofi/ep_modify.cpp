@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Changing an endpoint before it is connected (EPA-5): modify() of fi_ext_dat.h. Everything
-// is checked before anything changes. May include: ofi, libfabric.
+// is checked before anything changes.
 #include "base/log.h"
 #include "ofi/ep.h"
 #include "ofi/errors.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See eq.h. May include: ofi, libfabric.
+// See eq.h.
 #include "ofi/eq.h"
 
 #include "base/attempt.h"

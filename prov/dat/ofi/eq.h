@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // The event queue. Its lock order: sources_mutex_, then a domain's lock or a
-// listener's lock, then queue_mutex_. May include: ofi, engine, libfabric.
+// listener's lock, then queue_mutex_.
 #ifndef DAT_OFI_EQ_H
 #define DAT_OFI_EQ_H
 

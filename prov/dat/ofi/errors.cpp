@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See errors.h. May include: ofi.
+// See errors.h.
 #include "ofi/errors.h"
 
 #include <rdma/fi_ext_dat.h>

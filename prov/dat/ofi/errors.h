@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // The one mapping from what the layers below say to FI_E*, and the words for
-// it. May include: core, libfabric.
+// it.
 #ifndef DAT_OFI_ERRORS_H
 #define DAT_OFI_ERRORS_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See fabric.h. May include: ofi, libfabric.
+// See fabric.h.
 #include "ofi/fabric.h"
 
 #include "base/log.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // The fabric object, and the connection requests that were announced on it and
-// not yet settled. May include: ofi, libfabric.
+// not yet settled.
 #ifndef DAT_OFI_FABRIC_H
 #define DAT_OFI_FABRIC_H
 

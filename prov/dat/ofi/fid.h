@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // How a C++ object is a libfabric object: its class derives from the C structure
-// (fid_ep ...), whose first member is the fid. May include: libfabric.
+// (fid_ep ...), whose first member is the fid.
 #ifndef DAT_OFI_FID_H
 #define DAT_OFI_FID_H
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // The attributes of info.h: the offer, and its comparison with hints.
-// May include: ofi, libfabric.
 #include "engine/endpoint.h"
 #include "ofi/info.h"
 #include "ofi/provider.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Connection requests and listeners of either kind of domain, behind one face. None of
-// this is on the path of data. May include: base, links/iwarp, verbs.
+// this is on the path of data.
 #ifndef DAT_OFI_INCOMING_H
 #define DAT_OFI_INCOMING_H
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // fi_getinfo(): from node, service and hints to addresses, and from those to a
-// list of offers. May include: ofi, libfabric.
+// list of offers.
 #include "ofi/info.h"
 
 #include "base/log.h"

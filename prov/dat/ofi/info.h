@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // fi_getinfo(): what is offered, and whether hints agree with it.
-// May include: ofi, libfabric.
 #ifndef DAT_OFI_INFO_H
 #define DAT_OFI_INFO_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See interfaces.h. May include: ofi, system headers.
+// See interfaces.h.
 #include "ofi/interfaces.h"
 
 #include "ofi/address.h"

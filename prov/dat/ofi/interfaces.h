@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Which interface of this host leads to others, and which the user allows.
-// May include: ofi, system headers.
 #ifndef DAT_OFI_INTERFACES_H
 #define DAT_OFI_INTERFACES_H
 

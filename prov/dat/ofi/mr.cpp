@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See mr.h. May include: ofi, libfabric.
+// See mr.h.
 #include "ofi/mr.h"
 
 #include "base/attempt.h"

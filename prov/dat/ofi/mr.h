@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// Memory regions. May include: ofi, libfabric.
+// Memory regions.
 #ifndef DAT_OFI_MR_H
 #define DAT_OFI_MR_H
 

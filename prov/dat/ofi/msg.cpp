@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// Messages, fi_msg(3). May include: ofi, libfabric.
+// Messages, fi_msg(3).
 #include "base/canary.h"
 #include "base/log.h"
 #include "ofi/no_op.h"

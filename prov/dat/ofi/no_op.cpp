@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See no_op.h. May include: libfabric.
+// See no_op.h.
 #include "ofi/no_op.h"
 
 #include "base/log.h"

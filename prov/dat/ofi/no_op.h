@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Functions for the slots of libfabric's tables that an object does not offer:
-// every slot is filled, so that no caller needs to test it. May include: libfabric.
+// every slot is filled, so that no caller needs to test it.
 #ifndef DAT_OFI_NO_OP_H
 #define DAT_OFI_NO_OP_H
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // The functions of fi_ext_dat.h get the objects that a program has. With FI_HOOK those are
-// libfabric's own, each around one of ours. May include: ofi, libfabric.
+// libfabric's own, each around one of ours.
 #ifndef DAT_OFI_OURS_H
 #define DAT_OFI_OURS_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See pep.h. May include: ofi, libfabric.
+// See pep.h.
 #include "ofi/pep.h"
 
 #include "base/log.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // The passive endpoint: a listener that announces requests to an event queue.
-// May include: ofi, libfabric.
 #ifndef DAT_OFI_PEP_H
 #define DAT_OFI_PEP_H
 

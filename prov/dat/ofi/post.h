@@ -2,7 +2,7 @@
 //
 // From a posting call of libfabric to a slot of the endpoint. The calls are
 // templates on a Path: how a request gets to the link. Nothing here allocates,
-// locks beyond the domain's, or enters the kernel. May include: ofi, engine, libfabric.
+// locks beyond the domain's, or enters the kernel.
 #ifndef DAT_OFI_POST_H
 #define DAT_OFI_POST_H
 

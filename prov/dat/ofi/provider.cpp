@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See provider.h. May include: ofi.
+// See provider.h.
 #include "ofi/provider.h"
 
 #include "config.h"

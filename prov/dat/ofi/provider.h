@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // The provider as a whole: what libfabric's core gets from it, and the FI_DAT_*
-// variables. May include: engine, libfabric.
+// variables.
 #ifndef DAT_OFI_PROVIDER_H
 #define DAT_OFI_PROVIDER_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See queue_ops.h. May include: ofi, libfabric.
+// See queue_ops.h.
 #include "ofi/queue_ops.h"
 
 #include "ofi/cq.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// fi_dat_ops_queue, of completion queues and event queues. May include: libfabric.
+// fi_dat_ops_queue, of completion queues and event queues.
 #ifndef DAT_OFI_QUEUE_OPS_H
 #define DAT_OFI_QUEUE_OPS_H
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // The life of a reliable datagram endpoint, and its peers. See rdm_ep.h.
-// May include: ofi, rdm, libfabric.
 #include "ofi/rdm_ep.h"
 
 #include "base/attempt.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // The reliable datagram endpoint, FI_EP_RDM. It listens at its address, and has a connection of
-// its domain with each peer that it has to do with. May include: ofi, rdm, libfabric.
+// its domain with each peer that it has to do with.
 #ifndef DAT_OFI_RDM_EP_H
 #define DAT_OFI_RDM_EP_H
 

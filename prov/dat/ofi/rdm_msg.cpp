@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Messages of a reliable datagram endpoint, with and without a tag: fi_msg(3), fi_tagged(3).
-// May include: ofi, rdm, libfabric.
 #include "base/canary.h"
 #include "base/log.h"
 #include "ofi/no_op.h"

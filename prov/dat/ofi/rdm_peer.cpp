@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See rdm_peer.h. May include: ofi, libfabric.
+// See rdm_peer.h.
 #include "ofi/rdm_peer.h"
 
 #include "base/attempt.h"

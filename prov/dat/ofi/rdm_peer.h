@@ -2,7 +2,6 @@
 //
 // A peer of a reliable datagram endpoint: what makes, keeps and ends the one connection to it, by
 // the table of core/rdm_peer.def. Under the domain's lock, but for the destructor.
-// May include: ofi, libfabric.
 #ifndef DAT_OFI_RDM_PEER_H
 #define DAT_OFI_RDM_PEER_H
 

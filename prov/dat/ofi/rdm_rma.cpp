@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // RDMA and atomics of a reliable datagram endpoint: those of the endpoint that it has with the
-// peer. May include: ofi, rdm, libfabric.
+// peer.
 #include "base/log.h"
 #include "ofi/atomic.h"
 #include "ofi/rdm_ep.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// RDMA reads and writes, fi_rma(3). May include: ofi, libfabric.
+// RDMA reads and writes, fi_rma(3).
 #include "base/canary.h"
 #include "base/log.h"
 #include "engine/inbox.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// A thread of the application that may sleep for completions. May include: engine.
+// A thread of the application that may sleep for completions.
 #ifndef DAT_OFI_SLEEPER_H
 #define DAT_OFI_SLEEPER_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See srx.h. May include: ofi, libfabric.
+// See srx.h.
 #include "ofi/srx.h"
 
 #include "base/log.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // The shared receive context: receives for several endpoints of a domain.
-// May include: ofi, engine, libfabric.
 #ifndef DAT_OFI_SRX_H
 #define DAT_OFI_SRX_H
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // One binary for libfabric 1.17 and later: what programs and libraries that are newer than
-// the headers may pass. May include: libfabric.
+// the headers may pass.
 #ifndef DAT_OFI_VERSIONS_H
 #define DAT_OFI_VERSIONS_H
 

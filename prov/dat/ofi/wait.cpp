@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See wait.h. May include: base, engine/kernel.h, std, system headers.
+// See wait.h.
 #include "ofi/wait.h"
 
 #include "base/log.h"

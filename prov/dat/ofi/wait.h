@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// What a thread of the application can sleep on. May include: std, system headers.
+// What a thread of the application can sleep on.
 #ifndef DAT_OFI_WAIT_H
 #define DAT_OFI_WAIT_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See window.h; and the request of an endpoint that binds one. May include: ofi, libfabric.
+// See window.h; and the request of an endpoint that binds one.
 #include "ofi/window.h"
 
 #include "base/attempt.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// Memory windows (RMR). May include: ofi, libfabric.
+// Memory windows (RMR).
 #ifndef DAT_OFI_WINDOW_H
 #define DAT_OFI_WINDOW_H
 

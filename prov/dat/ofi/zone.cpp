@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See zone.h. May include: ofi, libfabric.
+// See zone.h.
 #include "ofi/zone.h"
 
 #include "base/log.h"

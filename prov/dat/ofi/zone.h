@@ -2,7 +2,6 @@
 //
 // Protection zones of a domain: what libfabric calls authorization keys (PZ-1). Endpoints
 // and regions of one zone have the same Zone, whose address the layers below compare.
-// May include: libfabric.
 #ifndef DAT_OFI_ZONE_H
 #define DAT_OFI_ZONE_H
 

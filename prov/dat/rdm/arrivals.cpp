@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See messages.h: what comes from a peer, the endpoint itself among them. May include: rdm, engine,
-// core, base.
+// See messages.h: what comes from a peer, the endpoint itself among them.
 #include "rdm/limits.h"
 #include "rdm/messages.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// What is sent at once, and what is held, at most. May include: rdm, engine.
+// What is sent at once, and what is held, at most.
 #ifndef DAT_RDM_LIMITS_H
 #define DAT_RDM_LIMITS_H
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See messages.h: the receives of an endpoint, and what is held. May include: rdm, engine, core,
-// base.
+// See messages.h: the receives of an endpoint, and what is held.
 #include "rdm/messages.h"
 
 #include "base/assert.h"

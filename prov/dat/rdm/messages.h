@@ -3,7 +3,6 @@
 // The messages of a reliable datagram endpoint: one endpoint of the software domain for each
 // peer carries them, and this is what stands between those and the program. Who makes the
 // connections is the owner. Everything is called under the domain's lock.
-// May include: engine, engine's links, core, base.
 //
 // A small message goes out at once, behind its Head, and into the receive that it matches
 // straight from where it came in. Without a receive it is held in memory, as much of each peer

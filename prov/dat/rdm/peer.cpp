@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See messages.h: the connection with a peer, and what goes to it. May include: rdm, engine, core,
-// base.
+// See messages.h: the connection with a peer, and what goes to it.
 #include "rdm/limits.h"
 #include "rdm/messages.h"
 

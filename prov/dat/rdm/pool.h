@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// Objects that come and go, in memory that is kept. May include: base, std.
+// Objects that come and go, in memory that is kept.
 #ifndef DAT_RDM_POOL_H
 #define DAT_RDM_POOL_H
 

@@ -2,7 +2,7 @@
 //
 // What the messages of reliable datagram endpoints begin with, as bytes. Each is one DAT
 // message between two `dat` endpoints; numbers are little-endian. What a peer sends is copied
-// once, and then checked. May include: core.
+// once, and then checked.
 //
 //   message, tagged              Head [data] [id] payload
 //   announced, announced_tagged  Head [data] id, segments times Place: the payload stays with its

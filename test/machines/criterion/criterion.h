@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // What the unit tests and the simulator's use of Criterion, for machines that it is not there for:
-// each test in a process of its own, by its timeout. May include: std.
+// each test in a process of its own, by its timeout.
 #ifndef DAT_TEST_MACHINES_CRITERION_H
 #define DAT_TEST_MACHINES_CRITERION_H
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Loads and stores of unsigned integers in network byte order, at any
-// alignment. May include: std.
+// alignment.
 #ifndef DAT_LINKS_IWARP_BIG_ENDIAN_H
 #define DAT_LINKS_IWARP_BIG_ENDIAN_H
 

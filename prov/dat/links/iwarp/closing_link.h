@@ -5,7 +5,7 @@
 // peer's end, since closing with unread input would reset the connection and lose
 // what was sent. A peer that does not take the rest, because nobody reads there, would
 // never see the end behind it: the connection is reset, which it does notice (U-2), and
-// that is logged. May include: engine, system headers.
+// that is logged.
 #ifndef DAT_LINKS_IWARP_CLOSING_LINK_H
 #define DAT_LINKS_IWARP_CLOSING_LINK_H
 

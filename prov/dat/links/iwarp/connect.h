@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Making iWARP connections over TCP: listener, connection request, and the two
-// handshakes (RFC 5044 7.1, RFC 6581). May include: engine, core, base, system
-// headers.
+// handshakes (RFC 5044 7.1, RFC 6581).
 #ifndef DAT_LINKS_IWARP_CONNECT_H
 #define DAT_LINKS_IWARP_CONNECT_H
 

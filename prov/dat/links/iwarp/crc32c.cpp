@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // CRC32C: by the CPU's instruction in three interleaved streams, or from
-// tables, eight bytes at a time. May include: std, the compiler's intrinsics.
+// tables, eight bytes at a time.
 #include "links/iwarp/crc32c.h"
 
 #include <array>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // CRC32C (Castagnoli), the checksum of an FPDU (RFC 5044 4.4, RFC 3720 12.1).
-// May include: std.
 #ifndef DAT_LINKS_IWARP_CRC32C_H
 #define DAT_LINKS_IWARP_CRC32C_H
 

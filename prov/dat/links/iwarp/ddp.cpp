@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// DDP: words for log lines. May include: links/iwarp/ddp.h.
+// DDP: words for log lines.
 #include "links/iwarp/ddp.h"
 
 namespace dat::iwarp {

@@ -4,7 +4,6 @@
 // above are carried along untouched; rdmap.h gives them their meaning. Pure
 // codecs: no allocation, no state; any thread. A decoder reads nothing beyond
 // the span that it is given.
-// May include: std, links/iwarp/big_endian.h.
 #ifndef DAT_LINKS_IWARP_DDP_H
 #define DAT_LINKS_IWARP_DDP_H
 

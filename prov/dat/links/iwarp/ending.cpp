@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // How an iWARP connection ends: by the stream, by a fault, by draining, or because
-// something waited for too long. See link.h. May include: engine, core, base, system
-// headers.
+// something waited for too long. See link.h.
 #include "base/log.h"
 #include "links/iwarp/closing_link.h"
 #include "links/iwarp/faults.h"

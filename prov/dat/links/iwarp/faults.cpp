@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See faults.h. May include: core, engine, links/iwarp/terminate.h.
+// See faults.h.
 #include "links/iwarp/faults.h"
 
 namespace dat::iwarp {

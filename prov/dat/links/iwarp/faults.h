@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // What the codes of RFC 5040 and RFC 5041 mean to a request, and what a peer is told of
-// a message that cannot be taken. May include: core, engine/inbox.h, links/iwarp/terminate.h.
+// a message that cannot be taken.
 #ifndef DAT_LINKS_IWARP_FAULTS_H
 #define DAT_LINKS_IWARP_FAULTS_H
 

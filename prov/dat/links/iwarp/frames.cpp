@@ -2,7 +2,7 @@
 //
 // How the sender builds each kind of frame. Small payloads are copied behind their
 // header, so that many frames are one piece of memory; large ones stay where they
-// are. See sender.h. May include: engine, core.
+// are. See sender.h.
 #include "links/iwarp/sender.h"
 
 #include "base/assert.h"

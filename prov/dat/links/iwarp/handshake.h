@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // What the two handshakes of a connection share. See connect.h.
-// May include: engine, core, base, system headers.
 #ifndef DAT_LINKS_IWARP_HANDSHAKE_H
 #define DAT_LINKS_IWARP_HANDSHAKE_H
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // The initiator's handshake, from the TCP connect to the reply. See connect.h.
-// May include: engine, core, base, system headers.
 #include "links/iwarp/connect.h"
 #include "links/iwarp/handshake.h"
 #include "links/iwarp/link.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See link.h. May include: engine, core, base, system headers.
+// See link.h.
 #include "links/iwarp/link.h"
 
 #include "base/assert.h"

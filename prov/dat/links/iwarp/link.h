@@ -2,7 +2,6 @@
 //
 // The iWARP link: a sender and a receiver on one TCP socket, what its end means
 // (U-2), and the limits on waiting (U-9, U-42). Under the domain's lock.
-// May include: engine, core, base, system headers.
 #ifndef DAT_LINKS_IWARP_LINK_H
 #define DAT_LINKS_IWARP_LINK_H
 

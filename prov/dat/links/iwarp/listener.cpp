@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Listeners and the requests that arrive on them. See connect.h.
-// May include: engine, core, base, system headers.
 #include "base/attempt.h"
 #include "base/log.h"
 #include "engine/kernel.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// MPA request and reply frames. May include: std, links/iwarp/mpa.h.
+// MPA request and reply frames.
 #include "links/iwarp/mpa.h"
 
 #include <algorithm>

@@ -4,7 +4,6 @@
 // RFC 6581), and the framing of everything after them (RFC 5044 4). Pure
 // codecs: no sockets, no allocation, no state; any thread. A decoder reads
 // nothing beyond the span that it is given.
-// May include: std, links/iwarp/crc32c.h, links/iwarp/big_endian.h.
 #ifndef DAT_LINKS_IWARP_MPA_H
 #define DAT_LINKS_IWARP_MPA_H
 

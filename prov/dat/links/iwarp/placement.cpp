@@ -2,7 +2,6 @@
 //
 // Where the payload of a segment goes: into a receive, a registered region, the
 // buffer of a read, or aside where there is no receive yet. See receiver.h.
-// May include: engine, core.
 #include "links/iwarp/faults.h"
 #include "links/iwarp/receiver.h"
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // RDMAP: control payloads, and words for log lines.
-// May include: links/iwarp/rdmap.h.
 #include "links/iwarp/rdmap.h"
 
 namespace dat::iwarp {

@@ -4,7 +4,6 @@
 // two `dat` peers add to them. Pure codecs: no allocation, no state; any
 // thread. A decoder reads nothing beyond the span that it is given.
 // The Terminate message has a header of its own, terminate.h.
-// May include: std, links/iwarp/{ddp,mpa,terminate,big_endian}.h.
 #ifndef DAT_LINKS_IWARP_RDMAP_H
 #define DAT_LINKS_IWARP_RDMAP_H
 

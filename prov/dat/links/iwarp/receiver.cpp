@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // See receiver.h: from bytes to frames, and what is not payload. Where payload goes
-// stands in placement.cpp. May include: engine, core, system headers.
+// stands in placement.cpp.
 #include "links/iwarp/receiver.h"
 
 #include "base/attempt.h"

@@ -3,7 +3,6 @@
 // The receiving half of the iWARP link: bytes into frames, frames into the memory
 // that they are for, each checked before a byte moves. Does no I/O: the link reads
 // the socket into what room() names and reports what came. Under the domain's lock.
-// May include: engine, core, system headers.
 #ifndef DAT_LINKS_IWARP_RECEIVER_H
 #define DAT_LINKS_IWARP_RECEIVER_H
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // The last of the sender: frames of what is owed when the connection ends, built as if the
-// socket took everything. See sender.h, remainder.h. May include: engine, core.
+// socket took everything. See sender.h, remainder.h.
 #include "links/iwarp/sender.h"
 
 #include "engine/copyable.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // What a connection that has ended still has to send, as bytes that depend on no memory of the
-// program, and what of the peer's they wait for. May include: links/iwarp/mpa.h, rdmap.h.
+// program, and what of the peer's they wait for.
 #ifndef DAT_LINKS_IWARP_REMAINDER_H
 #define DAT_LINKS_IWARP_REMAINDER_H
 

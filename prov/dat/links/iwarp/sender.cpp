@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // See sender.h: the order of frames, and handing them to the socket. How each kind
-// of frame is built stands in frames.cpp. May include: engine, core, base, system headers.
+// of frame is built stands in frames.cpp.
 #include "links/iwarp/sender.h"
 
 #include "base/assert.h"

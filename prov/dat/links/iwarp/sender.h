@@ -4,7 +4,6 @@
 // frames. A frame is sent from where its payload lies; where the socket takes part
 // of one, the rest is copied, so that between two calls nothing of a frame depends
 // on memory that is not the link's. Under the domain's lock.
-// May include: engine, core, system headers.
 #ifndef DAT_LINKS_IWARP_SENDER_H
 #define DAT_LINKS_IWARP_SENDER_H
 

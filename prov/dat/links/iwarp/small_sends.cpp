@@ -3,7 +3,6 @@
 // The usual case of sending, straight: plain small sends, one behind the other, and
 // nothing else is due. It builds what frame_send() would, byte for byte, and leaves
 // everything that is not so plain to push(). See sender.h.
-// May include: engine, core, system headers.
 #include "links/iwarp/sender.h"
 
 #include "base/attempt.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// The Terminate message. May include: std, links/iwarp/{terminate,rdmap}.h.
+// The Terminate message.
 #include "links/iwarp/terminate.h"
 
 #include <algorithm>

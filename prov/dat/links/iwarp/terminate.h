@@ -3,7 +3,6 @@
 // The Terminate message (RFC 5040 4.8): the last message of a stream that
 // failed, saying why. Pure codecs: no allocation, no state; any thread. A
 // decoder reads nothing beyond the span that it is given.
-// May include: std, links/iwarp/ddp.h.
 #ifndef DAT_LINKS_IWARP_TERMINATE_H
 #define DAT_LINKS_IWARP_TERMINATE_H
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // A segment as a trace has it (FI_DAT_TRACE_FRAMES). Where frames are recorded, none goes the
-// fast way. May include: engine, links/iwarp.
+// fast way.
 #ifndef DAT_LINKS_IWARP_TRACE_FRAME_H
 #define DAT_LINKS_IWARP_TRACE_FRAME_H
 

@@ -2,7 +2,6 @@
 //
 // Payload that the sender leaves where it is, and that cannot be read: of a request, or of a
 // region that was unmapped since it was registered. See sender.h.
-// May include: engine, core, system headers.
 #include "engine/touchable.h"
 #include "links/iwarp/sender.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See closing_link.h. May include: engine, base, system headers.
+// See closing_link.h.
 #include "links/shm/closing_link.h"
 
 #include "base/attempt.h"

@@ -3,7 +3,6 @@
 // The last moments of shared memory after its endpoint has gone, where something is owed: records
 // go into the ring as the peer takes others, and payload is kept until it has copied that. A peer
 // that takes nothing sees the connection reset, which is logged. Under the domain's lock.
-// May include: engine, net/socket.h, system headers.
 #ifndef DAT_LINKS_SHM_CLOSING_LINK_H
 #define DAT_LINKS_SHM_CLOSING_LINK_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See doorbell.h. May include: engine, base, system headers.
+// See doorbell.h.
 #include "links/shm/doorbell.h"
 
 #include "base/assert.h"

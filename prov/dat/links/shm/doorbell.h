@@ -5,7 +5,6 @@
 // nothing lately are not: their peer sets a bit for each in a Doorbell, and this side looks at
 // one word for all of them. A doorbell is between two processes alone, so a peer that sets, or
 // clears, what it likes harms none but its own connections. Under the domain's lock.
-// May include: engine, system headers.
 #ifndef DAT_LINKS_SHM_DOORBELL_H
 #define DAT_LINKS_SHM_DOORBELL_H
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // How a connection over shared memory ends: by the peer, by a fault, by draining, or
-// because something waited for too long. See link.h. May include: engine, core, base,
-// links/iwarp/faults.h.
+// because something waited for too long. See link.h.
 #include "base/log.h"
 #include "engine/barrier.h"
 #include "links/iwarp/faults.h"

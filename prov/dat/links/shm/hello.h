@@ -2,7 +2,6 @@
 //
 // What two processes say to each other at the local listener (local_listener.h), as bytes. Pure: no
 // sockets, no state, no allocation; any thread. Both are of one host, so the byte order is its own.
-// May include: std.
 #ifndef DAT_LINKS_SHM_HELLO_H
 #define DAT_LINKS_SHM_HELLO_H
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // See link.h: moving data, sleeping and waking. How a connection ends stands in
-// ending.cpp. May include: engine, core, base, system headers.
+// ending.cpp.
 #include "links/shm/link.h"
 
 #include "base/assert.h"

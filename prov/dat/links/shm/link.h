@@ -2,8 +2,7 @@
 //
 // The link over memory that two processes of one host share. A local socket between
 // them carries nothing but rings: it wakes a sleeping peer, and its end is the peer's
-// end. Under the domain's lock. May include: engine, core, base, net/socket.h,
-// system headers.
+// end. Under the domain's lock.
 #ifndef DAT_LINKS_SHM_LINK_H
 #define DAT_LINKS_SHM_LINK_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See local_listener.h. May include: engine, base, system headers.
+// See local_listener.h.
 #include "links/shm/local_listener.h"
 
 #include "base/attempt.h"

@@ -9,7 +9,7 @@
 // The owner of the local listener makes the memory and gives it; a local listener takes no
 // descriptors. The local connection stays, as the wake socket of the link. Until the guest has all
 // that it needs, and says so, the connection stays on TCP, whatever goes wrong. Under the domain's
-// lock. May include: engine, net/socket.h, system headers.
+// lock.
 //
 //   initiator                                     responder
 //                    <-- TCP: MPA reply, Offer --  LocalListener::offer()

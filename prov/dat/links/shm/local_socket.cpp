@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See local_socket.h. May include: engine, net/socket.h, system headers.
+// See local_socket.h.
 #include "links/shm/local_socket.h"
 
 #include "engine/kernel.h"

@@ -5,7 +5,6 @@
 // them (SO_PASSRIGHTS): their sender gets EPERM. Before that they wait in the socket, and
 // whoever reads or closes it drops them, for as long as that may take: so what may hold
 // some is left unread, and closed by a Reaper.
-// May include: engine, net/socket.h, system headers.
 #ifndef DAT_LINKS_SHM_LOCAL_SOCKET_H
 #define DAT_LINKS_SHM_LOCAL_SOCKET_H
 

@@ -4,7 +4,6 @@
 // direction in which anything is copied: so that nobody writes where he is not
 // asked. A number of a process may come to stand for another program, by execve(2), or for
 // another process; so each copy brings a word along that only one image has.
-// May include: engine, system headers.
 #ifndef DAT_LINKS_SHM_MEMORY_H
 #define DAT_LINKS_SHM_MEMORY_H
 

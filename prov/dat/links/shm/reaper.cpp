@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See reaper.h. May include: engine, net/socket.h, system headers.
+// See reaper.h.
 #include "links/shm/reaper.h"
 
 #include "engine/own_thread.h"

@@ -4,7 +4,6 @@
 // reference of such a descriptor goes, its file decides how long that takes: a TCP socket
 // lingers, a file system of a user asks that user. So it goes in a thread that nothing
 // waits for. Only where the kernel cannot keep descriptors out (local_socket.h).
-// May include: engine, net/socket.h, system headers.
 #ifndef DAT_LINKS_SHM_REAPER_H
 #define DAT_LINKS_SHM_REAPER_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See receiver.h. May include: engine, core, links/iwarp/faults.h.
+// See receiver.h.
 #include "links/shm/receiver.h"
 
 #include "engine/barrier.h"

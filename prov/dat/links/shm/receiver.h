@@ -3,7 +3,6 @@
 // The receiving half of the shared-memory link: takes the peer's records in order, and
 // puts their payload where it belongs, from the shared memory or straight from the
 // peer's. Every field is copied once and then checked. Under the domain's lock.
-// May include: engine, core, links/iwarp/terminate.h.
 #ifndef DAT_LINKS_SHM_RECEIVER_H
 #define DAT_LINKS_SHM_RECEIVER_H
 

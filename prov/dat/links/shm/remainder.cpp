@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // The last of the sender: copies of what is owed when the connection ends. See sender.h,
-// remainder.h. May include: engine, core.
+// remainder.h.
 #include "links/shm/sender.h"
 
 #include "engine/barrier.h"

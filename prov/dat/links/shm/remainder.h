@@ -2,7 +2,7 @@
 //
 // What a connection that has ended still has to send, in memory that is not the program's: the
 // records that had no room in the ring, and the payload of those in it that the peer has not
-// copied yet. May include: links/shm/segment.h.
+// copied yet.
 #ifndef DAT_LINKS_SHM_REMAINDER_H
 #define DAT_LINKS_SHM_REMAINDER_H
 

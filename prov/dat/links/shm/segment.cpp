@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See segment.h. May include: base, engine/kernel.h, std, system headers.
+// See segment.h.
 #include "links/shm/segment.h"
 
 #include "base/attempt.h"

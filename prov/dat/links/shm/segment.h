@@ -4,7 +4,6 @@
 // of records, a ring of bytes for what does not fit into a record, and a page part
 // with what its owner has taken. It has no name; its descriptor is passed and closed.
 // Nothing that the peer writes here is trusted: values are copied once and checked.
-// May include: std, system headers.
 //
 //   one writer a direction                     reader
 //   record n: payload, fields, then stamp -->  polls the stamp of the record that it

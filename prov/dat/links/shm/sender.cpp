@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See sender.h. May include: engine, core.
+// See sender.h.
 #include "links/shm/sender.h"
 
 #include "base/assert.h"

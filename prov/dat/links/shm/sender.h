@@ -3,7 +3,6 @@
 // The sending half of the shared-memory link: which request or response goes next, and
 // as which records. Small payloads are copied into the shared memory; of large ones the
 // peer is told the place, if it can copy from there. Under the domain's lock.
-// May include: engine, core.
 #ifndef DAT_LINKS_SHM_SENDER_H
 #define DAT_LINKS_SHM_SENDER_H
 

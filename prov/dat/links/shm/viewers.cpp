@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See viewers.h. May include: engine, base, system headers.
+// See viewers.h.
 #include "links/shm/viewers.h"
 
 #include "base/attempt.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // In place of this folder where it is built without libibverbs and librdmacm: there is
-// never a device, so nothing but the question for one is called. May include: verbs, base.
+// never a device, so nothing but the question for one is called.
 #include "base/log.h"
 #include "links/verbs/connect.h"
 #include "links/verbs/link.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // An event channel of rdma_cm with owners: a request may outlive the listener that it
-// came by. And the addresses of its ids. May include: engine, verbs headers.
+// came by. And the addresses of its ids.
 #ifndef DAT_LINKS_VERBS_CHANNEL_H
 #define DAT_LINKS_VERBS_CHANNEL_H
 

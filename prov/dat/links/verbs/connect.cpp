@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// Both sides of the handshake. See connect.h. May include: verbs, engine, core, base,
-// system headers.
+// Both sides of the handshake. See connect.h.
 #include "links/verbs/connect.h"
 
 #include "base/attempt.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Making connections over rdma_cm: listener, connection request, and both sides of the
-// handshake, which never block. May include: engine, links/iwarp's socket.h, core, base.
+// handshake, which never block.
 #ifndef DAT_LINKS_VERBS_CONNECT_H
 #define DAT_LINKS_VERBS_CONNECT_H
 

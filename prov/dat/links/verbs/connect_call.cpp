@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See connect_call.h. May include: verbs, engine, system headers.
+// See connect_call.h.
 #include "links/verbs/connect_call.h"
 
 #include "engine/kernel.h"

@@ -2,7 +2,7 @@
 //
 // rdma_connect() in a thread of its own. Linux's siw makes its TCP connection within that
 // call, and so keeps the caller where nobody answers: for two minutes, as TCP has it.
-// Under the domain's lock. May include: engine.
+// Under the domain's lock.
 #ifndef DAT_LINKS_VERBS_CONNECT_CALL_H
 #define DAT_LINKS_VERBS_CONNECT_CALL_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See device.h. May include: verbs, base, system headers.
+// See device.h.
 #include "links/verbs/device.h"
 
 #include "base/log.h"

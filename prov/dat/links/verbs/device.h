@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// The RDMA devices of this host, as their addresses show them. May include: links/iwarp's
-// socket.h, base.
+// The RDMA devices of this host, as their addresses show them.
 #ifndef DAT_LINKS_VERBS_DEVICE_H
 #define DAT_LINKS_VERBS_DEVICE_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See device_events.h. May include: verbs, engine, base, system headers.
+// See device_events.h.
 #include "links/verbs/device_events.h"
 
 #include "base/log.h"

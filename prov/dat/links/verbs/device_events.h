@@ -3,7 +3,6 @@
 // The context of a domain's device, and what the device tells there of itself, its ports and the
 // queues that are made on it (IBA 11.6.3). It is opened for the domain: librdmacm's own is shared
 // with whoever else uses that in the process, and an event that one reads the others miss.
-// May include: engine.
 #ifndef DAT_LINKS_VERBS_DEVICE_EVENTS_H
 #define DAT_LINKS_VERBS_DEVICE_EVENTS_H
 

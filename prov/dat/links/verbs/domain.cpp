@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See domain.h. May include: verbs, engine, base, system headers.
+// See domain.h.
 #include "links/verbs/domain.h"
 
 #include "base/log.h"

@@ -2,7 +2,6 @@
 //
 // What the connections of one domain share on a device: its context, protection domains,
 // memory, and the two channels by which the device calls. Under the domain's lock.
-// May include: engine, core, base.
 #ifndef DAT_LINKS_VERBS_DOMAIN_H
 #define DAT_LINKS_VERBS_DOMAIN_H
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // How the link ends: failed work requests, events of the connection manager, and letting
-// go of the queue pair. See link.h. May include: verbs, engine, core, base, system headers.
+// go of the queue pair. See link.h.
 #include "base/attempt.h"
 #include "base/log.h"
 #include "engine/domain.h"

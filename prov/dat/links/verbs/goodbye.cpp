@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See goodbye.h. May include: verbs, engine, base, system headers.
+// See goodbye.h.
 #include "links/verbs/goodbye.h"
 
 #include "base/attempt.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // What is left of a connection at the connection manager when its queue pair has gone. Under the
-// domain's lock. May include: engine, verbs.
+// domain's lock.
 #ifndef DAT_LINKS_VERBS_GOODBYE_H
 #define DAT_LINKS_VERBS_GOODBYE_H
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // See link.h: posting and completions. How a connection ends stands in ending.cpp.
-// May include: verbs, engine, core, base, system headers.
 #include "links/verbs/link.h"
 
 #include "base/assert.h"

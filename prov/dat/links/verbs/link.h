@@ -3,8 +3,7 @@
 // The link over a queue pair of an RDMA device. It is made with the handshake, which
 // posts receives before the peer may send, and given to the endpoint when that ends well.
 // Each connection has a queue pair and a completion queue of its own, so that nothing of
-// an earlier one is ever in its way. Under the domain's lock. May include: verbs, engine,
-// core.
+// an earlier one is ever in its way. Under the domain's lock.
 #ifndef DAT_LINKS_VERBS_LINK_H
 #define DAT_LINKS_VERBS_LINK_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// What the files of the link share. May include: verbs, verbs headers.
+// What the files of the link share.
 #ifndef DAT_LINKS_VERBS_LINK_PARTS_H
 #define DAT_LINKS_VERBS_LINK_PARTS_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// Listener and connection requests. See connect.h. May include: verbs, base, system headers.
+// Listener and connection requests. See connect.h.
 #include "base/log.h"
 #include "engine/kernel.h"
 #include "links/verbs/channel.h"

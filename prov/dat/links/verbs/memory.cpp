@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See memory.h. May include: verbs, system headers.
+// See memory.h.
 #include "links/verbs/memory.h"
 
 #include "base/attempt.h"

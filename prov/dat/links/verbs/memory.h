@@ -2,7 +2,6 @@
 //
 // Memory as a device sees it: what the program has registered, looked up by address, and
 // what it has not, registered for as long as an operation takes. Under the domain's lock.
-// May include: std, verbs headers.
 #ifndef DAT_LINKS_VERBS_MEMORY_H
 #define DAT_LINKS_VERBS_MEMORY_H
 

@@ -2,7 +2,7 @@
 //
 // The first moments of a connection on Linux's siw, which asks for no ready-to-receive (RFC
 // 6581) of its own accord: of the two sides that have agreed neither knows that the other
-// looks at what comes. See link.h. May include: verbs, engine, core, system headers.
+// looks at what comes. See link.h.
 #include "engine/domain.h"
 #include "links/verbs/link.h"
 #include "links/verbs/link_parts.h"

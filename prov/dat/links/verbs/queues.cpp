@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See queues.h. May include: verbs, engine, base, system headers.
+// See queues.h.
 #include "links/verbs/queues.h"
 
 #include "base/attempt.h"

@@ -3,7 +3,6 @@
 // The queue pair of one connection, with a completion queue of its own, and how it is brought to
 // where a connection wants it. They take the device some time to make, so those of an endpoint's
 // next connection are made before it, and kept with the endpoint. Under the domain's lock.
-// May include: verbs, engine.
 #ifndef DAT_LINKS_VERBS_QUEUES_H
 #define DAT_LINKS_VERBS_QUEUES_H
 

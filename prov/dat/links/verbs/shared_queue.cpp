@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See shared_queue.h. May include: verbs, engine, base, system headers.
+// See shared_queue.h.
 #include "links/verbs/shared_queue.h"
 
 #include "base/assert.h"

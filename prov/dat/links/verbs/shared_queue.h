@@ -4,7 +4,6 @@
 // take. It exists while one of them does; the receives that it then still has go back to
 // engine::SharedReceives, from which it filled itself, and so do those that a queue pair
 // had taken and not completed when it was destroyed. Under the domain's lock.
-// May include: verbs, engine.
 #ifndef DAT_LINKS_VERBS_SHARED_QUEUE_H
 #define DAT_LINKS_VERBS_SHARED_QUEUE_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See sigpipe.h. May include: engine/kernel.h, verbs headers, system headers.
+// See sigpipe.h.
 #include "links/verbs/sigpipe.h"
 
 #include "engine/kernel.h"

@@ -2,7 +2,7 @@
 //
 // The SIGPIPE of a device. Linux's siw sends within the calls of the program, and raises the
 // signal where the peer has closed the stream and the connection does not know yet; its
-// default ends the program. Any thread. May include: verbs headers.
+// default ends the program. Any thread.
 #ifndef DAT_LINKS_VERBS_SIGPIPE_H
 #define DAT_LINKS_VERBS_SIGPIPE_H
 

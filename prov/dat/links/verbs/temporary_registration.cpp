@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See temporary_registration.h. May include: verbs, engine, system headers.
+// See temporary_registration.h.
 #include "links/verbs/temporary_registration.h"
 
 #include "base/attempt.h"

@@ -2,7 +2,6 @@
 //
 // The memory of operations, as a device is told of it: what the program has not
 // registered is registered for as long as the operation takes. Under the domain's lock.
-// May include: verbs, engine.
 #ifndef DAT_LINKS_VERBS_TEMPORARY_REGISTRATION_H
 #define DAT_LINKS_VERBS_TEMPORARY_REGISTRATION_H
 

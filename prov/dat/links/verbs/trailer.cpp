@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See trailer.h. May include: std.
+// See trailer.h.
 #include "links/verbs/trailer.h"
 
 #include "base/assert.h"

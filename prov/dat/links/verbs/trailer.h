@@ -3,7 +3,6 @@
 // The length of private data on InfiniBand and RoCE, whose connection manager pads it
 // to a fixed size: a frame is the data, zeros, and in its last 4 bytes a trailer (U-63).
 // A peer that knows no trailer sees its usual padding. iWARP carries lengths itself.
-// May include: std.
 #ifndef DAT_LINKS_VERBS_TRAILER_H
 #define DAT_LINKS_VERBS_TRAILER_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See unanswered.h. May include: verbs, engine, base, system headers.
+// See unanswered.h.
 #include "links/verbs/unanswered.h"
 
 #include "base/log.h"

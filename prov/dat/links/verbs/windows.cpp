@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// See windows.h. May include: verbs, engine, system headers.
+// See windows.h.
 #include "links/verbs/windows.h"
 
 #include "base/attempt.h"

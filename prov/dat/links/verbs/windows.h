@@ -3,7 +3,7 @@
 // The memory windows (type 2) of a device. What a window is, and which of its keys is
 // bound, the domain's table knows; here is the device's object behind each key. Each bind
 // has one of its own, so that the key before is dead when the bind is reported, by whatever
-// connection it was bound. Under the domain's lock. May include: engine.
+// connection it was bound. Under the domain's lock.
 #ifndef DAT_LINKS_VERBS_WINDOWS_H
 #define DAT_LINKS_VERBS_WINDOWS_H
 
