@@ -141,7 +141,7 @@ report() { # link number
     if grep -qxF "$line" "$expected"; then
         echo "FAIL  $line: expected to pass"
     elif grep -qE "^! $line( |\$)" "$expected"; then
-        echo "known $line: $(sed -n "s/^! $line *//p" "$expected")"
+        echo "known $line: $(sed -nE "s/^! $line( |\$)//p" "$expected")"
         return
     else
         echo "FAIL  $line"
