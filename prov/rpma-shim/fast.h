@@ -49,11 +49,12 @@ template <class Sink>
     });
 }
 
-// The oldest, for `sink(context, flags, length)`, if it is a success without data.
+// The oldest, for `sink(context, flags, length)`, if it is a success without data. The sink is
+// copied (ofi/direct.h).
 using ofi::direct::Taken;
-template <class Sink> [[gnu::always_inline]] inline Taken take_plain(fid_cq* cq, Sink&& sink) {
-    return ofi::direct::take(
-        cq, [&](const ofi::direct::Success& done) __attribute__((always_inline)) {
+template <class Sink> [[gnu::always_inline]] inline Taken take_plain(fid_cq* cq, Sink sink) {
+    return ofi::direct::take_pushed(
+        cq, [sink](const ofi::direct::Success& done) __attribute__((always_inline)) {
             if ((done.flags & FI_REMOTE_CQ_DATA) != 0) [[unlikely]] {
                 return false;
             }

@@ -204,19 +204,19 @@ int rpma_cq::settle_and_take(ibv_wc* wc, int count) {
 
 // A success of this connection, without data, is all that there is to it; anything else is left to
 // take().
-int rpma_cq::take_one(ibv_wc& wc) {
+[[gnu::always_inline]] inline int rpma_cq::take_one(ibv_wc& wc) {
     if (!conn || any_ready_.load(std::memory_order_acquire)) [[unlikely]] {
         return take(&wc, 1);
     }
     const std::uint32_t number = conn->number;
     switch (fast::take_plain(
-        cq.get(), [&](void* context, std::uint64_t flags, std::size_t length)
+        cq.get(), [ to = &wc, number ](void* context, std::uint64_t flags, std::size_t length)
                       __attribute__((always_inline)) {
-                          wc = {};
-                          wc.wr_id = reinterpret_cast<std::uintptr_t>(context);
-                          wc.opcode = opcode_of(flags);
-                          wc.byte_len = static_cast<std::uint32_t>(length);
-                          wc.qp_num = number;
+                          *to = {};
+                          to->wr_id = reinterpret_cast<std::uintptr_t>(context);
+                          to->opcode = opcode_of(flags);
+                          to->byte_len = static_cast<std::uint32_t>(length);
+                          to->qp_num = number;
                       })) {
     case fast::Taken::one:
         if (is_watched()) [[unlikely]] {
@@ -296,6 +296,29 @@ rpma_cq* wait_for(Completions& completions, int& rc) {
     }
 }
 
+// What rpma_cq_get_wc() says of so many.
+[[gnu::always_inline]] inline int told_of(int taken, int* num_entries_got) {
+    if (taken == 0) {
+        return RPMA_E_NO_COMPLETION;
+    }
+    if (num_entries_got) {
+        *num_entries_got = taken;
+    }
+    return 0;
+}
+
+// More than one, or none that may be asked for. Not inlined: what it needs of the stack the usual
+// call does without.
+[[gnu::noinline]] int get_several(rpma_cq* cq, int num_entries, ibv_wc* wc, int* num_entries_got) {
+    if (!cq || num_entries < 1 || !wc || (num_entries > 1 && !num_entries_got)) {
+        return RPMA_REFUSE("rpma_cq_get_wc(): cq = %p, num_entries = %d, wc = %p, num_entries_got "
+                           "= %p; at least 1, and pointers, the last of which may be NULL for 1",
+                           static_cast<void*>(cq), num_entries, static_cast<void*>(wc),
+                           static_cast<void*>(num_entries_got));
+    }
+    return told_of(cq->take(wc, num_entries), num_entries_got);
+}
+
 } // namespace
 
 extern "C" {
@@ -343,20 +366,10 @@ int rpma_conn_wait(struct rpma_conn* conn, int flags, struct rpma_cq** cq, bool*
 }
 
 int rpma_cq_get_wc(struct rpma_cq* cq, int num_entries, struct ibv_wc* wc, int* num_entries_got) {
-    if (!cq || num_entries < 1 || !wc || (num_entries > 1 && !num_entries_got)) [[unlikely]] {
-        return RPMA_REFUSE("rpma_cq_get_wc(): cq = %p, num_entries = %d, wc = %p, num_entries_got "
-                           "= %p; at least 1, and pointers, the last of which may be NULL for 1",
-                           static_cast<void*>(cq), num_entries, static_cast<void*>(wc),
-                           static_cast<void*>(num_entries_got));
+    if (!cq || num_entries != 1 || !wc) [[unlikely]] {
+        return get_several(cq, num_entries, wc, num_entries_got);
     }
-    const int taken = num_entries == 1 ? cq->take_one(*wc) : cq->take(wc, num_entries);
-    if (taken == 0) {
-        return RPMA_E_NO_COMPLETION;
-    }
-    if (num_entries_got) {
-        *num_entries_got = taken;
-    }
-    return 0;
+    return told_of(cq->take_one(*wc), num_entries_got);
 }
 
 } // extern "C"

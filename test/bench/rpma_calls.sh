@@ -6,6 +6,11 @@
 # same; over an RDMA device beside the genuine library as well, and with that the time, in
 # alternation, as medians of the rounds.
 #
+# Over a device it is two lengths of run, subtracted. Over memory and TCP the domain's thread may do
+# some of the work of the one that calls, which is not in the count then: so both lengths are run
+# five times, and the most that an operation took is what counts, of runs in which no completion was
+# asked for in vain. Exit status 1 if a write takes more than 60 instructions above that of fi_*.
+#
 #   rpma_calls.sh BUILD ADDRESS [GENUINE [ROUNDS]]
 #
 # BUILD: as that of dat_calls.sh, with `make librpma.la test/bench/rpma_calls` as well. GENUINE:
@@ -24,7 +29,7 @@ export FI_CALLS_LEVEL=transmit
 burst=16 short=80 long=240 settle=200000 # us, in which the peer is done with a burst
 rpma=$build/test/bench/.libs/rpma_calls
 
-# "WHAT;WAY;INSTRUCTIONS" of one operation, as the long run has it, less the short one.
+# "WHAT;WAY;COUNT;INSTRUCTIONS" of a run.
 counted() { # way mode count program arguments...
     local way=$1 mode=$2 count=$3
     shift 3
@@ -32,8 +37,11 @@ counted() { # way mode count program arguments...
         --compress-strings=no --compress-pos=no --callgrind-out-file="$work/callgrind" \
         "$@" "$mode" $burst "$count" $settle >"$work/said" 2>"$work/log" ||
         { cat "$work/log" >&2; return 1; }
-    grep -q "^$count, 0 in vain" "$work/said" || echo "$way, $mode: $(head -n 1 "$work/said")" >&2
-    awk -v of=$((count == short ? short - long : long - short)) -v what="$mode;$way" '
+    if ! grep -q "^$count, 0 in vain" "$work/said"; then
+        echo "$way, $mode: $(head -n 1 "$work/said")" >&2
+        [ $repeats -eq 1 ] || return 0
+    fi
+    awk -v what="$mode;$way;$count" '
         /^cfn=/ {
             called = /::Ends::/ ? $0 : ""
             sub(/.*::/, "", called)
@@ -43,27 +51,38 @@ counted() { # way mode count program arguments...
             getline
             if (called ~ /^(post|take)_(receives|received|sends|sent|writes)$/) cost += $2
         }
-        END { print what ";" cost / of }' "$work/callgrind-01"
+        END { print what ";" cost }' "$work/callgrind-01"
 }
 
-for mode in messages writes; do for count in $short $long; do
-    counted "fi" $mode $count "$build/test/bench/fi_calls" dat "$address"
-    LD_LIBRARY_PATH=$build/.libs counted rpma $mode $count "$rpma" "$address"
-    [ -z "$genuine" ] || LD_LIBRARY_PATH=$genuine counted genuine $mode $count "$rpma" "$address"
-done; done >"$work/counts"
-awk -F ';' '
-    { cost[$1, $2] += $3 }
+repeats=1
+[ -n "$genuine" ] || repeats=5
+for ((repeat = 0; repeat < repeats; ++repeat)); do
+    for mode in messages writes; do for count in $short $long; do
+        counted "fi" $mode "$count" "$build/test/bench/fi_calls" dat "$address"
+        LD_LIBRARY_PATH=$build/.libs counted rpma $mode "$count" "$rpma" "$address"
+        [ -z "$genuine" ] || LD_LIBRARY_PATH=$genuine counted genuine $mode "$count" "$rpma" "$address"
+    done; done
+done >"$work/counts"
+status=0
+awk -F ';' -v short=$short -v long=$long -v soft="${genuine:-yes}" '
+    $4 > most[$1, $2, $3] { most[$1, $2, $3] = $4 }
+    function of_one(what, way,    more, less) {
+        more = most[what, way, long]; less = most[what, way, short]
+        if (soft != "yes") return (more - less) / (long - short)
+        return more / long > less / short ? more / long : less / short
+    }
     END {
         print "| instructions | fi_* | rpma_* | above | genuine rpma_* |"
         print "| --- | ---: | ---: | ---: | ---: |"
         split("messages writes", what, " ")
         for (i = 1; i <= 2; ++i) {
-            fi = cost[what[i], "fi"]; rpma = cost[what[i], "rpma"]
-            genuine = (what[i], "genuine") in cost ? sprintf("%.0f", cost[what[i], "genuine"]) : ""
+            fi = of_one(what[i], "fi"); rpma = of_one(what[i], "rpma")
+            genuine = soft == "yes" ? "" : sprintf("%.0f", of_one(what[i], "genuine"))
             printf "| %s | %.0f | %.0f | %.0f | %s |\n", what[i], fi, rpma, rpma - fi, genuine
         }
-    }' "$work/counts"
-[ -n "$genuine" ] || exit 0
+        exit soft == "yes" && rpma - fi > 60
+    }' "$work/counts" || status=$?
+[ -n "$genuine" ] || exit $status
 
 timed() { # way folder
     LD_LIBRARY_PATH=$2 "$rpma" "$address" "$mode" $at_once 960 | sed -n "s/^\(.*\) us$/$mode, $at_once at a time;$1;\1/p"
