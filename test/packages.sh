@@ -108,7 +108,10 @@ check 'what their tests depend on' install build-essential libopenmpi-dev openmp
 for test in $(sed -n 's/^Tests: //p' "$root/util/packaging/debian/tests/control"); do
     check "debian/tests/$test" offline sh -c 'cd /source && exec "debian/tests/$1"' - "$test"
 done
-check 'dat_states runs' offline dat_states --format md
+for file in $(inside dpkg -L dat-utils | grep '^/usr/bin/.'); do
+    check "${file##*/} runs" offline "$file" --version
+done
+check 'dat_states prints the states' offline dat_states --format md
 which_libdat2() { offline ldd /usr/bin/dtest | grep -F 'libdat2.so.2 =>' | tee /dev/stderr | grep -q "$1"; }
 check 'with libdat-default dtest has the library of dat' which_libdat2 /dat/libdat2
 check 'libdat-default can be removed' inside apt-get -qq -y remove libdat-default

@@ -5,13 +5,14 @@
 # start (RELRO, BIND_NOW), no segment is writable and executable, functions with buffers have a
 # canary, and, where the code is optimized, the C library's functions are their fortified ones. With
 # --disable-hardening, and with a sanitizer, nothing is asked for.
-# Usage: hardening.sh [FILE...]; by default the provider and the uDAPL libraries that were built.
+# Usage: hardening.sh [FILE...]; by default all libraries that were built: the provider, uDAPL, librpma.
 set -u
 build=${DAT_BUILDDIR:-.}
 files=("$@")
 if [ $# -eq 0 ]; then
     files=("$build/.libs/libdat-fi.so")
     [ "${DAT_UDAPL:-yes}" = no ] || files+=("$build/.libs/libdat2.so.2" "$build/.libs/libdat.so.1")
+    [ "${DAT_RPMA:-yes}" = no ] || files+=("$build/.libs/librpma.so.0")
 fi
 substituted() { sed -nE "s/^S\[\"$1\"\]=\"(.*)\"$/\1/p" "$build/config.status"; }
 flags=" $(substituted DAT_CXXFLAGS) $(substituted DAT_CPPFLAGS) $(substituted DAT_LDFLAGS) $(substituted CPPFLAGS) "

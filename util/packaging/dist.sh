@@ -18,13 +18,22 @@ cp "$source/util/packaging/NEWS" "$distribution/NEWS"
 chmod -R u+w "$distribution/debian" "$distribution/NEWS"
 
 maintainer=$(sed -n 's/^Maintainer: //p' "$source/util/packaging/debian/control")
-cat >"$distribution/debian/changelog" <<END
-dat ($version-1) unstable; urgency=medium
+entry() { # version date
+    cat <<END
+dat ($1-1) unstable; urgency=medium
 
-  * Version $version; what is new is in NEWS.
+  * Version $1; what is new is in NEWS.
 
- -- $maintainer  $(LC_ALL=C date -u -d "@$seconds" '+%a, %d %b %Y %H:%M:%S +0000')
+ -- $maintainer  $(LC_ALL=C date -u -d "$2" '+%a, %d %b %Y %H:%M:%S +0000')
+
 END
+}
+# This version, and behind it those that were released before, with the dates that NEWS has.
+{
+    entry "$version" "@$seconds"
+    sed -nE 's/^([0-9]+\.[0-9]+\.[0-9]+) \(([0-9-]{10})\)$/\1 \2/p' "$source/util/packaging/NEWS" |
+        while read -r released date; do [ "$released" = "$version" ] || entry "$released" "$date"; done
+} >"$distribution/debian/changelog"
 
 sed "s/@VERSION@/$version/" "$source/util/packaging/dat.spec.in" >"$distribution/dat.spec"
 bash "$source/util/packaging/sbom.sh" "$source" "$version" "$seconds" \
