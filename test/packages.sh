@@ -70,7 +70,7 @@ files_of_debs() {
         dpkg-deb --fsys-tarfile "$debs/$package"_*.deb | tar -tf - | grep -v '/$' | sed "s,^\.,$package ,"
     done
 }
-files_of_rpms() { rpm -qlp --nosignature --qf '[%{NAME} %{FILENAMES}\n]' "$work"/rpms/*.rpm; }
+files_of_rpms() { rpm -qp --nosignature --qf '[%{=NAME} %{FILENAMES}\n]' "$work"/rpms/*.rpm; }
 one_name() {
     # Compressed pages, folders of libraries, and what each system keeps of a package.
     sed -E 's,^([^ ]*)-devel ,\1-dev ,; s,\.gz$,,; s,/usr/lib(64|/[a-z0-9_]+-linux-gnu),/usr/lib,' |
