@@ -109,6 +109,9 @@ make_check() { # folder make-arguments...
     return $status
 }
 
+# Of the provider; of a configuration that is cached they may not change.
+release_flags='-O2 -g1'
+
 # --- the steps, in the order of test/run.sh ---------------------------------
 
 step_packages() {
@@ -124,12 +127,12 @@ step_quick_packages() {
 # must not, are noticed.
 step_distribution() {
     copy_source "$root" "$work/tree" && cd "$work/tree" && autoreconf -fi &&
-        ./configure -q --cache-file="$work/g++.cache" && make dist &&
+        ./configure -q --cache-file="$work/g++.cache" CXXFLAGS="$release_flags" && make dist &&
         mkdir "$work/source" &&
         tar -C "$work/source" --strip-components=1 -xf dat-*.tar.gz && chmod -R a-w "$work/source"
 }
 
-step_release() { build "$work/release" g++ -O0 CXXFLAGS='-O2 -g1'; }
+step_release() { build "$work/release" g++ -O0 CXXFLAGS="$release_flags"; }
 
 step_quick() { build "$work/quick" g++-quick -O0 CXXFLAGS=-O0; }
 
