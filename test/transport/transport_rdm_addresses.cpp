@@ -182,6 +182,19 @@ class Strangers {
         return address;
     }
 
+    // One leaves `count` messages of that size. False: it could not.
+    bool leaves(std::size_t count, std::size_t size) {
+        RdmNode::Options options;
+        options.domain_of = &home_;
+        RdmNode stranger(transport_, options);
+        const Bytes out = pattern(size, 3);
+        bool all = true;
+        for (std::size_t i = 0; i < count && all; ++i) {
+            all = RdmNode::wait(stranger.tsend(to_server_, 1, out.data(), size)).ok();
+        }
+        return all;
+    }
+
   private:
     const Transport& transport_;
     RdmNode home_;
@@ -241,4 +254,28 @@ TRANSPORT_TEST(rdm, what_a_stranger_has_left__is_of_no_other) {
     RdmOp& held = RdmNode::wait(server.trecv(1, &in, sizeof in));
     cr_assert_eq(in, 1);
     cr_assert_eq(held.err_data, first);
+}
+
+// Messages whose senders have gone are held, but not without end: from some amount on nobody is let
+// in until they were received.
+TRANSPORT_TEST(rdm, strangers_who_leave_messages__do_not_take_all_memory) {
+    only_dat();
+    RdmNode server(transport);
+    Strangers strangers(transport, server);
+    constexpr std::size_t kSize = 4096;
+    constexpr std::size_t kEach = 60;
+    constexpr std::size_t kMost = std::size_t{80} << 20;
+    std::size_t left = 0;
+    while (left < kMost && strangers.leaves(kEach, kSize)) {
+        left += kEach * kSize;
+    }
+    cr_assert_lt(left, kMost);
+    cr_assert_gt(left, std::size_t{32} << 20);
+    const Bytes expected = pattern(kSize, 3);
+    Bytes in(kSize);
+    for (; left > 0; left -= kSize) {
+        cr_assert(RdmNode::wait(server.trecv(1, in.data(), kSize)).ok());
+        cr_assert_eq(in, expected);
+    }
+    cr_assert(strangers.leaves(1, kSize)); // as before
 }

@@ -528,6 +528,14 @@ void RdmEndpoint::announce(std::unique_ptr<Incoming> request) {
                  request->peer().text().c_str(), named.text().c_str());
         return;
     }
+    if (messages_->is_full_of_left()) {
+        DAT_INFO(
+            ep_ctrl,
+            "a connection request of %s is refused: %llu MiB of messages are held whose senders "
+            "have gone; they have to be received first",
+            request->peer().text().c_str(), static_cast<unsigned long long>(rdm::kMaxLeft >> 20));
+        return;
+    }
     RdmPeer* peer = nullptr;
     if (no_throw([&] {
             peer = &at_address(named);

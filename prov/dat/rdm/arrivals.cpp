@@ -24,9 +24,7 @@ void Peer::took(std::uint32_t cost) {
 
 // A message of this connection is held no longer.
 void Peer::let_go(Unexpected& message) {
-    const std::size_t before = ((message.flags & kHasData) != 0 ? sizeof(std::uint64_t) : 0) +
-                               ((message.flags & kWantsDone) != 0 ? sizeof(std::uint64_t) : 0);
-    const std::uint32_t cost = cost_of(message.size - before);
+    const std::uint32_t cost = message.cost();
     held_ -= cost;
     took(cost);
 }

@@ -84,7 +84,12 @@ Unexpected* Messages::new_unexpected(Peer& peer, std::uint64_t tag, std::size_t 
 
 void Messages::free(Unexpected& message) {
     const bool is_small = sizeof(Unexpected) + message.size <= kSmall;
-    --peers_[message.source()]->unexpected_;
+    Peer& peer = *peers_[message.source()];
+    --peer.unexpected_;
+    if (message.turn != peer.turn_ &&
+        (message.kind == Kind::message || message.kind == Kind::tagged)) {
+        left_ -= message.cost();
+    }
     message.~Unexpected();
     if (is_small) {
         small_.give_back(&message);
@@ -297,8 +302,7 @@ void Messages::give(Unexpected& message, Receive& receive) {
         std::memcpy(&data, at, sizeof data);
         at += sizeof data;
     }
-    const bool announced =
-        message.kind == Kind::announced || message.kind == Kind::announced_tagged;
+    const bool announced = message.is_announced();
     if ((flags & kWantsDone) != 0 || announced) {
         std::memcpy(&id, at, sizeof id);
         at += sizeof id;
@@ -418,8 +422,7 @@ void Messages::fetched(Fetch& fetch) {
 // A message that is held no longer, and that nobody wants.
 void Messages::drop(Unexpected& message) {
     Peer& peer = *peers_[message.source()];
-    const bool announced =
-        message.kind == Kind::announced || message.kind == Kind::announced_tagged;
+    const bool announced = message.is_announced();
     if (announced || (message.flags & kWantsDone) != 0) {
         std::uint64_t id = 0;
         const std::size_t at = (message.flags & kHasData) != 0 ? sizeof(std::uint64_t) : 0;
@@ -459,7 +462,7 @@ void Messages::peek(const Incoming& in, bool discards, Unexpected** claimed) {
         before += sizeof data;
     }
     std::uint64_t length = 0;
-    if (found->kind == Kind::announced || found->kind == Kind::announced_tagged) {
+    if (found->is_announced()) {
         before += sizeof(std::uint64_t);
         std::array<Place, kMaxPlaces> places;
         std::memcpy(places.data(), found->behind() + before, found->size - before);

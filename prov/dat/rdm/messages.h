@@ -19,6 +19,7 @@
 #include "core/matching.h"
 #include "engine/domain.h"
 #include "engine/endpoint.h"
+#include "rdm/limits.h"
 #include "rdm/pool.h"
 #include "rdm/wire.h"
 
@@ -81,6 +82,13 @@ struct Unexpected : core::UnexpectedMessage {
     Kind kind;
     std::uint8_t flags; // of HeadFlags
     std::byte* behind() { return reinterpret_cast<std::byte*>(this + 1); }
+    bool is_announced() const { return kind == Kind::announced || kind == Kind::announced_tagged; }
+    // As the sender of one that is not announced counts it.
+    std::uint32_t cost() const {
+        const std::size_t before = ((flags & kHasData) != 0 ? sizeof(std::uint64_t) : 0) +
+                                   ((flags & kWantsDone) != 0 ? sizeof(std::uint64_t) : 0);
+        return cost_of(size - before);
+    }
 };
 
 struct OfPeer; // the lists of a peer
@@ -274,6 +282,8 @@ class Messages {
     engine::Domain& domain() { return domain_; }
     // What a peer may send before it hears that some was taken.
     std::uint32_t window() const { return window_; }
+    // More than kMaxLeft is held whose senders have gone.
+    bool is_full_of_left() const { return left_ > kMaxLeft; }
     void set_queues(core::CompletionQueue* sends, core::CompletionQueue* receives) {
         send_cq_ = sends;
         receive_cq_ = receives;
@@ -360,6 +370,7 @@ class Messages {
     core::CompletionQueue* receive_cq_ = nullptr;
     Counters counters_;
     std::uint64_t min_multi_ = 0;
+    std::uint64_t left_ = 0; // of connections that have ended: what is held, as held_ of a peer
     core::Matching tagged_;
     core::Matching untagged_;
     base::List<core::UnexpectedMessage, core::InOrder> claimed_;

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cstring>
 #include <sys/uio.h>
+#include <utility>
 
 namespace dat::rdm {
 
@@ -60,6 +61,7 @@ void Peer::parted() {
     }
     if (endpoint_) {
         ++turn_;
+        messages_.left_ += std::exchange(held_, 0);
     }
     endpoint_ = nullptr;
     flowing_ = tells_ = confirmed_ = false;
@@ -86,9 +88,7 @@ void Peer::fail() {
         messages_.fetches_.give_back(to_say_.pop());
     }
     const auto is_announced = [this](const core::UnexpectedMessage& each) {
-        const Kind kind = static_cast<const Unexpected&>(each).kind;
-        return each.source() == number_ &&
-               (kind == Kind::announced || kind == Kind::announced_tagged);
+        return each.source() == number_ && static_cast<const Unexpected&>(each).is_announced();
     };
     for (core::Matching* const matching : {&messages_.tagged_, &messages_.untagged_}) {
         if (announced_ > 0) {
