@@ -15,6 +15,7 @@
 set -u
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/wire.sh"
+. "$here/../../util/common.sh"
 out=/run/job # kept by run.sh --keep
 export siw=192.0.2.1 rxe=198.51.100.1 soft=192.0.2.2
 
@@ -29,7 +30,9 @@ set_up() {
     # libfabric's verbs provider reads it whole whenever a program starts: seconds, here.
     mount --bind /dev/null /proc/kallsyms
     [ -e /dev/fd ] || ln -s /proc/self/fd /dev/fd
+    echo 50000 60000 >/proc/sys/net/ipv4/ip_local_port_range # as keep_ports has it
     ip netns add soft
+    keep_ports soft
     ip link add s0 type veth peer name s1 netns soft
     ip addr add $siw/24 dev s0
     ip addr add 2001:db8::1/64 dev s0 nodad
