@@ -419,6 +419,17 @@ TRANSPORT_TEST(counter, waited_for__ends_by_value_error_or_time) {
     cr_assert_eq(fi_cntr_wait(here.rx.get(), 2, kWaitMs), -FI_EAVAIL);
     wait_op(flushed);
     wait_shutdown(active);
+    wait_shutdown(passive);
+    // It was told of that, and is of one that came before the wait.
+    cr_assert_eq(fi_cntr_wait(here.rx.get(), 2, 1), -FI_ETIMEDOUT);
+    Endpoint again(here.side);
+    Endpoint there_again = establish(again, there);
+    Op& early = again.recv(in.data(), in.size());
+    DAT_MUST(there_again.disconnect(FI_DAT_ABRUPT));
+    wait_op(early);
+    wait_shutdown(again);
+    cr_assert_eq(fi_cntr_wait(here.rx.get(), 2, 1), -FI_EAVAIL);
+    cr_assert_eq(fi_cntr_wait(here.rx.get(), 2, 1), -FI_ETIMEDOUT);
     // By hand.
     DAT_MUST(fi_cntr_set(here.tx.get(), 40));
     DAT_MUST(fi_cntr_add(here.tx.get(), 2));

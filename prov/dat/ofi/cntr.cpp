@@ -61,13 +61,15 @@ std::uint64_t Counter::failures() {
     const engine::BiasedLockOwner in(domain_.biased_lock());
     domain_.engine().progress();
     seen_ = value() + errors();
-    return errors();
+    told_ = errors();
+    return told_;
 }
 
 void Counter::change(bool failures, bool add, std::uint64_t by) {
     const engine::BiasedLockOwner in(domain_.biased_lock());
     if (failures) {
         set(value(), add ? errors() + by : by);
+        told_ = errors();
     } else {
         set(add ? value() + by : by, errors());
     }
@@ -95,7 +97,8 @@ int Counter::wait(std::uint64_t threshold, int timeout_ms) {
             errors_before = first ? errors() : errors_before;
             first = false;
             domain_.engine().progress();
-            if (errors() != errors_before) {
+            if (errors() != errors_before || errors() != told_) {
+                told_ = errors();
                 return -FI_EAVAIL;
             }
             if (value() >= threshold) {

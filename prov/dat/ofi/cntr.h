@@ -32,7 +32,9 @@ class Counter final : public fid_cntr, public core::Counter {
     std::uint64_t failures();
     // Adds to, or sets, one of the two.
     void change(bool failures, bool add, std::uint64_t value);
-    // 0; -FI_ETIMEDOUT; -FI_EAVAIL where the error count changed meanwhile.
+    // 0; -FI_ETIMEDOUT; -FI_EAVAIL where the error count changed meanwhile, or says more than
+    // failures() or an earlier wait has: an error that comes just before the wait would be waited
+    // for in vain.
     int wait(std::uint64_t threshold, int timeout_ms);
     // 0: a thread may sleep on wait_fd(). -FI_EAGAIN: it changed since it was read.
     int try_wait();
@@ -47,6 +49,7 @@ class Counter final : public fid_cntr, public core::Counter {
     Signal signal_;
     bool raised_ = false;    // signal_ is; these two: guarded by the lock
     std::uint64_t seen_ = 0; // value() + errors() when last read
+    std::uint64_t told_ = 0; // errors() that the program knows of
 };
 
 inline Counter& cntr_of(fid_cntr* f) { return *static_cast<Counter*>(f); }
