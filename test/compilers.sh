@@ -44,7 +44,7 @@ trap 'exit 143' TERM
 
 copy_source "$root" "$source" &&
     (cd "$source" && autoreconf -fi && inside sh -c 'cd "$1" && ./configure -q --enable-commands CXX="$2"' - \
-        "$there" "${wanted[0]}") >"$work/log" 2>&1 || { tail "$work/log"; exit 1; }
+        "$there" "${wanted[0]}" && make -s util/trace/page.inc util/doctor/tested.h) >"$work/log" 2>&1 || { tail "$work/log"; exit 1; }
 # "FILE FLAGS..." of each, as make would compile it.
 (cd "$source" && make -n all 2>/dev/null) |
     sed -nE "s/.* (-DHAVE_CONFIG_H .*) -MT .* -c -o .*\`([^ ]*\.cpp)$/\2 \1/p" |

@@ -125,9 +125,10 @@ explain() {
 
 # Prints what failed in step $1, whose log is $2: each test with the end of what it said.
 failures() {
+    local said
+    said=$(grep -E -A 32 '^(FAIL|FAILED|VIOLATION|\[(FAIL|CRASH)\]|\*\*\*)' "$2" | grep -v '^ok ' | tail -n 100)
     echo "failed in step $1:"
-    grep -E -A 32 '^(FAIL|FAILED|VIOLATION|\[(FAIL|CRASH)\]|\*\*\*)' "$2" | grep -v '^ok ' | tail -n 100 ||
-        tail -n 5 "$2"
+    echo "${said:-$(tail -n 5 "$2")}"
 }
 
 # Prints what a step counted, if it counted anything.

@@ -45,9 +45,10 @@ session_members() {
 }
 
 # Programs of others listen on ports that they choose themselves, those of dapl2-utils from 45248 on
-# and from 62000: in a network namespace the kernel is to give none of them to a connection.
-keep_ports() { # namespace
-    ip netns exec "$1" sh -c 'echo 50000 60000 >/proc/sys/net/ipv4/ip_local_port_range' 2>/dev/null || true
+# and from 62000: in a network of a test's own the kernel is to give none of them to a connection.
+# The command runs another one in that network; none: it is the one here.
+keep_ports() { # [command...]
+    "$@" sh -c 'echo 50000 60000 >/proc/sys/net/ipv4/ip_local_port_range' 2>/dev/null || true
 }
 
 # Makes two network namespaces with a virtual wire between them, a device named wire in each:
@@ -66,7 +67,7 @@ make_namespaces() { # first second
     }
     number=1
     for name in "$1" "$2"; do
-        keep_ports "$name"
+        keep_ports ip netns exec "$name"
         # nodad: an IPv6 address is there at once.
         ip -n "$name" addr add "192.0.2.$number/24" dev wire &&
             ip -n "$name" addr add "2001:db8::$number/64" dev wire nodad &&

@@ -76,7 +76,7 @@ use_namespaces() {
 # The programs choose their ports themselves: where it is permitted, among their own.
 make_own_loopback() {
     ip netns add "$here" 2>/dev/null && ip -n "$here" link set lo up || return 0
-    keep_ports "$here"
+    keep_ports ip netns exec "$here"
     on_server=(ip netns exec "$here")
     on_client=(ip netns exec "$here")
 }

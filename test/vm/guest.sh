@@ -30,9 +30,9 @@ set_up() {
     # libfabric's verbs provider reads it whole whenever a program starts: seconds, here.
     mount --bind /dev/null /proc/kallsyms
     [ -e /dev/fd ] || ln -s /proc/self/fd /dev/fd
-    echo 50000 60000 >/proc/sys/net/ipv4/ip_local_port_range # as keep_ports has it
+    keep_ports
     ip netns add soft
-    keep_ports soft
+    keep_ports ip netns exec soft
     ip link add s0 type veth peer name s1 netns soft
     ip addr add $siw/24 dev s0
     ip addr add 2001:db8::1/64 dev s0 nodad

@@ -384,8 +384,8 @@ RdmPeer* RdmEndpoint::unused_peer() {
         if (!peer.is_at_rest()) {
             continue; // it comes back
         }
-        if (peer.is_unused() && !peer.is_self() &&
-            av_->number_of(peer.address()) == FI_ADDR_NOTAVAIL) {
+        if (!peer.is_self() && av_->number_of(peer.address()) == FI_ADDR_NOTAVAIL &&
+            peer.is_unused()) { // which looks at the receives that are posted
             return &peer;
         }
         at_rest_.push(peer);
