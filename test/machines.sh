@@ -11,7 +11,8 @@
 #           Debian has not for it
 #   i386    32 bits: unit, simulator; not the provider, which takes pointers and sizes of 64 bits for granted
 #
-# --build DIR   builds in DIR/MACHINE, and leaves it there; by default in a temporary folder
+# --build DIR   builds in DIR/MACHINE from a copy of the sources in DIR/source, and leaves both there for the
+#               next time; by default in a temporary folder
 # DAT_MACHINE_TESTS="PROGRAM..."   these in place of those above
 #
 # Needs Debian 12 and root, or the packages `bash util/packages.sh --list machines`. The libraries are
@@ -43,6 +44,7 @@ clean_up() {
     chmod -R u+w "$work"
     rm -rf "$work"
 }
+source=${keep:-$work}/source
 trap clean_up EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
@@ -88,7 +90,7 @@ fetch_libraries() { # machine
 }
 
 build() { # machine
-    local libraries=$cache/$1 multiarch=${triplet/i686/i386} flags own=$work/source/test/machines with=()
+    local libraries=$cache/$1 multiarch=${triplet/i686/i386} flags own=$source/test/machines with=()
     flags="--sysroot=$libraries"
     mkdir -p "$folder" && cd "$folder" || return 1
     if [ $criterion = stand-in ]; then
@@ -97,7 +99,7 @@ build() { # machine
         flags="$flags -isystem $own"
     fi
     env "${with[@]}" PKG_CONFIG_LIBDIR="$libraries/usr/lib/$multiarch/pkgconfig:$libraries/usr/share/pkgconfig" \
-            PKG_CONFIG_SYSROOT_DIR="$libraries" "$work/source/configure" -q --host="$triplet" --enable-werror \
+            PKG_CONFIG_SYSROOT_DIR="$libraries" "$source/configure" -q --host="$triplet" --enable-werror \
             --disable-commands CXX="$triplet-g++ $flags" CC="$triplet-gcc $flags" CXXFLAGS='-O1 -g0' &&
         make -j"$(nproc)" $besides $tests
 }
@@ -109,7 +111,7 @@ run() { # program arguments...
     s390x) mask="$mask\xff\xfe\xff\xff" ;;
     *) mask="$mask\xfe\xff\xff\xff" ;;
     esac
-    QEMU_LD_PREFIX=$cache/$machine DAT_SRCDIR=$work/source DAT_BUILDDIR=$folder \
+    QEMU_LD_PREFIX=$cache/$machine DAT_SRCDIR=$source DAT_BUILDDIR=$folder \
         unshare --user --map-root-user --mount --net bash -c '
             ip link set lo up
             mount -t binfmt_misc none /proc/sys/fs/binfmt_misc 2>/dev/null &&
@@ -120,7 +122,8 @@ run() { # program arguments...
 
 bash "$root/util/packages.sh" build test machines || exit 1
 mkdir -p "$cache" || exit 1
-copy_source "$root" "$work/source" && (cd "$work/source" && autoreconf -fi) >"$work/log" 2>&1 ||
+rm -rf "$source"
+mkdir -p "${keep:-$work}" && copy_source "$root" "$source" && (cd "$source" && autoreconf -fi) >"$work/log" 2>&1 ||
     { tail "$work/log"; exit 1; }
 failed=0
 for machine in "${machines[@]}"; do

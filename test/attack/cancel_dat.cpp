@@ -13,6 +13,10 @@
 #include <dat2/dat_ib_extensions.h>
 #endif
 
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -82,6 +86,38 @@ void churn(const DatScene& scene) {
 #endif
 }
 
+void list_providers() {
+    std::array<DAT_PROVIDER_INFO, 8> room{};
+    std::array<DAT_PROVIDER_INFO*, 8> list{};
+    std::transform(room.begin(), room.end(), list.begin(), [](auto& each) { return &each; });
+    DAT_COUNT count = 0;
+    DAT_MUST(dat_registry_list_providers(8, &count, list.data()));
+}
+
+// What looks into files, and into the process itself.
+void look_around(const DatScene& scene) {
+    void* const shared =
+        mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    DAT_REQUIRE(shared != MAP_FAILED, "no memory");
+    DAT_REGION_DESCRIPTION region{};
+    region.for_shared_memory.virtual_address = shared;
+    DAT_LMR_HANDLE lmr = DAT_HANDLE_NULL;
+    DAT_LMR_CONTEXT context = 0;
+    DAT_RMR_CONTEXT at_peer = 0;
+    DAT_MUST(lmr_create(scene.ia, DAT_MEM_TYPE_SHARED_VIRTUAL, region, 4096, scene.pz,
+                        DAT_MEM_PRIV_ALL_FLAG, &lmr, &context, &at_peer, nullptr, nullptr));
+    DAT_MUST(dat_lmr_free(lmr));
+    munmap(shared, 4096);
+    char absent[] = "no_such_device/1";
+    DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
+    DAT_IA_HANDLE ia = DAT_HANDLE_NULL;
+    DAT_REQUIRE(dat_ia_open(absent, 8, &async, &ia) != DAT_SUCCESS, "an adapter that is none");
+    DAT_EP_HANDLE ep = DAT_HANDLE_NULL;
+    DAT_REQUIRE(dat_ep_create(scene.ia, scene.pz, scene.events, scene.sent, scene.events, nullptr,
+                              &ep) != DAT_SUCCESS,
+                "an EVD that takes no completions");
+}
+
 struct Sleep {
     const char* name;
     void (*call)(const DatScene&);
@@ -133,9 +169,7 @@ void cancelled_asleep(const DatScene& scene) {
 
 // A request to cancel is pending: what does not sleep is done all the same.
 void pending_elsewhere(DatScene& scene) {
-    bool done = false;
-    Cancelled thread([&] {
-        pthread_cancel(pthread_self());
+    run_with_cancellation_pending([&] {
         exchange(scene);
         churn(scene);
         scene.read_event(); // of the churn
@@ -143,11 +177,7 @@ void pending_elsewhere(DatScene& scene) {
         DAT_MUST(scene.send(8));
         await("what was sent", [&] { return take(scene.sent); });
         await("what was received", [&] { return take(scene.received); });
-        done = true;
-        pthread_testcancel();
     });
-    DAT_REQUIRE(thread.join(), "the thread was not cancelled at last");
-    DAT_REQUIRE(done, "a call that does not sleep is a point of cancellation");
     exchange(scene);
 }
 
@@ -213,10 +243,15 @@ void cancelled_at_random(const DatScene& scene) {
 
 void run(const char*) {
     std::setvbuf(stdout, nullptr, _IONBF, 0); // so that printing is a system call
+    setenv("DAPL_DBG_TYPE", "3", 1);          // so is the line that a refused call writes
     {
         DatScene scene;
-        scene.open();
-        scene.connect();
+        run_with_cancellation_pending([&] { // the first calls of the process
+            list_providers();
+            scene.open();
+            scene.connect();
+            look_around(scene);
+        });
         cancelled_asleep(scene);
         pending_elsewhere(scene);
         DAT_MUST(dat_ia_close(scene.ia, DAT_CLOSE_ABRUPT_FLAG));

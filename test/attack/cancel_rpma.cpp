@@ -4,11 +4,13 @@
 // over shared memory and over TCP: what they slept for goes on, and the process does. A plain
 // program.
 #include "../rpma/scene.h"
+#include "cancelled.h"
 
 #include <atomic>
 #include <cstdlib>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -81,11 +83,38 @@ void round(Sleep in, int turns) {
     expect_event(again, RPMA_CONN_REJECTED);
 }
 
+// What does not sleep is done although a cancellation is pending.
+void pending_elsewhere() {
+    Pair pair;
+    char path[] = "/tmp/dat-cancel-XXXXXX";
+    const int file = mkstemp(path);
+    need(file >= 0 && unlink(path) == 0 && ftruncate(file, 4096) == 0, "no file");
+    void* const mapped = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    need(mapped != MAP_FAILED, "no memory");
+    close(file);
+    run_with_cancellation_pending([&] {
+        rpma_mr_local* durable = nullptr;
+        NEED(rpma_mr_reg(pair.peer, mapped, 4096,
+                         RPMA_MR_USAGE_WRITE_DST | RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT, &durable));
+        NEED(rpma_mr_dereg(&durable));
+        need(rpma_send(nullptr, nullptr, 0, 0, 0, nullptr) == RPMA_E_INVAL, "no connection");
+        NEED(rpma_recv(pair.b, pair.theirs.mr, 0, 64, nullptr));
+        NEED(rpma_send(pair.a, pair.mine.mr, 0, 64, RPMA_F_COMPLETION_ALWAYS, nullptr));
+        ibv_wc wc{};
+        while (rpma_cq_get_wc(pair.a.cq(), 1, &wc, nullptr) == RPMA_E_NO_COMPLETION) {
+            sched_yield();
+        }
+        need(wc.status == IBV_WC_SUCCESS, "a send");
+    });
+    munmap(mapped, 4096);
+}
+
 int over(const char* name) {
     const pid_t child = fork();
     if (child == 0) {
         alarm(120);
         use_place(name);
+        pending_elsewhere();
         for (int i = 0; i < 40; ++i) {
             for (const Sleep in :
                  {Sleep::event, Sleep::completion, Sleep::completion_of_two, Sleep::request}) {

@@ -79,6 +79,20 @@ class Cancelled {
     pthread_t thread_{};
 };
 
+// Runs `body`, of calls that do not sleep, in a thread that has been asked to end before: none of
+// them is a point of cancellation, and the thread ends behind them.
+inline void run_with_cancellation_pending(const std::function<void()>& body) {
+    bool done = false;
+    Cancelled thread([&] {
+        pthread_cancel(pthread_self());
+        body();
+        done = true;
+        pthread_testcancel();
+    });
+    Cancelled::check(thread.join(), "the thread was not cancelled at last");
+    Cancelled::check(done, "a call that does not sleep is a point of cancellation");
+}
+
 } // namespace dat::test
 
 #endif

@@ -7,11 +7,14 @@
 
 #include "plain.h"
 
+#include <utility>
+
 namespace dat::test {
 
 class OfiScene {
   public:
-    explicit OfiScene(const Transport& transport);
+    explicit OfiScene(const Transport& transport) : OfiScene(info_of(transport)) {}
+    explicit OfiScene(Info info);
 
   protected:
     static Info info_of(const Transport& transport);
@@ -40,7 +43,7 @@ inline Info OfiScene::info_of(const Transport& transport) {
     return Info(found);
 }
 
-inline OfiScene::OfiScene(const Transport& transport) : info_(info_of(transport)) {
+inline OfiScene::OfiScene(Info info) : info_(std::move(info)) {
     DAT_MUST(fi_fabric(info_->fabric_attr, fabric_.out(), nullptr));
     DAT_MUST(fi_domain(fabric_.get(), info_.get(), domain_.out(), nullptr));
     fi_eq_attr eq_attr{};
