@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// Whether the payload of a request can be copied when its connection ends, which must not end the
-// process where the program has posted what is no memory.
+// What is kept of a connection that ends, because it is owed (Endpoint::is_owed()): which requests,
+// how much, and whether a payload can be copied, which must not end the process where the program
+// has posted what is no memory.
 #ifndef DAT_ENGINE_COPYABLE_H
 #define DAT_ENGINE_COPYABLE_H
 
@@ -12,6 +13,13 @@
 #include <cstdint>
 
 namespace dat::engine {
+
+// Bytes that are kept for one connection.
+inline constexpr std::uint64_t kMostKept = std::uint64_t{64} << 20;
+
+// Reads and binds are reported as flushed, so they are not carried out. Nothing waits for them:
+// with its endpoint each read before a fence is over.
+constexpr bool is_passed_over(OpCode op) { return op == OpCode::read || op == OpCode::bind; }
 
 // System calls, unless the payload is a copy already, or there is none.
 inline bool can_be_copied(const Request& request) {

@@ -4,7 +4,6 @@
 #include "engine/responder.h"
 
 #include "engine/atomics.h"
-#include "engine/domain.h"
 
 namespace dat::engine {
 
@@ -14,12 +13,10 @@ Permission denied_for(Refusal why) { return {Permission::Denied::memory, why}; }
 
 } // namespace
 
-// RFC 5040 5.2: of a read of no bytes neither key nor address is looked at.
 Permission may_read(Endpoint& endpoint, std::uint32_t key, std::uint64_t address,
                     std::uint64_t length, bool has_room) {
     if (length > 0) {
-        const Target target =
-            endpoint.domain().regions().find(key, address, length, kRemoteRead, endpoint.zone());
+        const Target target = read_source(endpoint, key, address, length);
         if (!target.at) {
             return denied_for(target.why);
         }

@@ -236,7 +236,7 @@ void Sender::frame_atomic_response(Cursor& at, Batch& batch, const Response& res
 
 // The region is looked up for each frame: it may have been closed since.
 bool Sender::frame_response(Cursor& at, Batch& batch) {
-    const Response& response = responses_[at.response % responses_.size()];
+    const Response& response = responses_.next(at.response);
     if (response.atomic) {
         frame_atomic_response(at, batch, response);
         return true;
@@ -245,9 +245,8 @@ bool Sender::frame_response(Cursor& at, Batch& batch) {
         std::min<std::size_t>(response.size - at.response_offset, max_payload_tagged_);
     engine::Iov source{nullptr, size};
     if (size > 0) {
-        const engine::Target target =
-            domain_.regions().find(response.source_stag, response.source_to + at.response_offset,
-                                   size, engine::kRemoteRead, endpoint_.zone());
+        const engine::Target target = engine::read_source(
+            endpoint_, response.source_stag, response.source_to + at.response_offset, size);
         if (!target.at) {
             refusal_ = target.why;
             return false;

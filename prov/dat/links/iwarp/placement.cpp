@@ -43,8 +43,8 @@ bool Receiver::locate(std::uint64_t done) {
     }
     switch (segment_.opcode) {
     case Opcode::rdma_write: {
-        const engine::Target found = domain_.regions().find(segment_.stag, segment_.to + done, size,
-                                                            engine::kRemoteWrite, endpoint_.zone());
+        const engine::Target found =
+            engine::write_target(endpoint_, segment_.stag, segment_.to + done, size);
         if (!found.at) {
             const Complaint why = complaint(found.why, true);
             return fail(why.code, why.what);

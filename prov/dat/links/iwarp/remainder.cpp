@@ -14,18 +14,14 @@ namespace dat::iwarp {
 
 namespace {
 
-// Bytes that are kept for one connection.
-constexpr std::uint64_t kMostKept = std::uint64_t{64} << 20;
 // Header and trailer of one frame.
 constexpr std::uint64_t kFrameOverhead = 64;
 
 } // namespace
 
-// Reads and binds are reported as flushed, so they are not carried out. Nothing waits for them:
-// with its endpoint each read before a fence is over.
+// The read behind a request, too.
 bool Sender::is_passed_over(const Cursor& at) const {
-    const engine::OpCode op = endpoint_.request(at.seq).op;
-    return op == engine::OpCode::read || op == engine::OpCode::bind || at.tail == Tail::read;
+    return engine::is_passed_over(endpoint_.request(at.seq).op) || at.tail == Tail::read;
 }
 
 // At most so many bytes of frames are made of the requests before `end`; or they cannot be made.
@@ -33,7 +29,7 @@ std::uint64_t Sender::bytes_before(std::uint64_t end) const {
     const std::uint64_t frame = std::min(max_payload_tagged_, max_payload_untagged_);
     std::uint64_t bytes = rest_.size();
     bool before_write = false; // what has to be whole before a write is counted
-    for (std::uint64_t seq = cursor_.seq; seq != end && bytes <= kMostKept; ++seq) {
+    for (std::uint64_t seq = cursor_.seq; seq != end && bytes <= engine::kMostKept; ++seq) {
         const engine::Request& request = endpoint_.request(seq);
         if (!engine::can_be_copied(request)) {
             return UINT64_MAX;
@@ -51,7 +47,7 @@ std::uint64_t Sender::bytes_before(std::uint64_t end) const {
 // Bytes of a response that has to be whole before a write may begin (response_goes_first()).
 std::uint64_t Sender::response_left() const {
     const bool begun = !dat_peer_ && cursor_.response_offset > 0;
-    const Response& response = responses_[cursor_.response % responses_.size()];
+    const Response& response = responses_.next(cursor_.response);
     return begun ? response.size - cursor_.response_offset : 0;
 }
 
@@ -63,7 +59,7 @@ Remainder Sender::take_remainder() {
     const std::uint64_t end = ended_ ? cursor_.seq : endpoint_.owed_end(cursor_.seq);
     const std::uint64_t bytes = bytes_before(end);
     remainder.held = held_;
-    remainder.too_much = bytes > kMostKept;
+    remainder.too_much = bytes > engine::kMostKept;
     if (end != cursor_.seq && !remainder.too_much) {
         try {
             rest_.reserve(bytes);

@@ -42,12 +42,10 @@ ssize_t hand_over(int fd, std::span<iovec> pieces) {
 Sender::Sender(engine::Endpoint& endpoint, const LinkParameters& parameters)
     : endpoint_(endpoint), domain_(endpoint.domain()), dat_peer_(parameters.dat_peer),
       wide_data_(parameters.wide_data), crc_(parameters.crc),
-      traces_frames_(traces_frames(endpoint)), ord_(parameters.ord), ird_(parameters.ird),
-      held_(parameters.hold), confirm_next_(endpoint.core().requests().next()),
-      reads_(std::max<std::uint16_t>(parameters.ord, 1)),
-      sink_key_(static_cast<std::uint32_t>(engine::random_bits())),
-      responses_(std::max<std::uint16_t>(parameters.ird, 1)) {
-    cursor_.seq = confirm_next_;
+      traces_frames_(traces_frames(endpoint)), ord_(parameters.ord), held_(parameters.hold),
+      confirmations_(endpoint), reads_(std::max<std::uint16_t>(parameters.ord, 1)),
+      sink_key_(static_cast<std::uint32_t>(engine::random_bits())), responses_(parameters.ird) {
+    cursor_.seq = endpoint.core().requests().next();
     cursor_.rtr_due = parameters.send_rtr;
 }
 
@@ -84,7 +82,7 @@ void Sender::Batch::add(const std::byte* from, std::size_t size) {
 
 void Sender::respond(const Response& response) {
     DAT_ASSERT(can_respond());
-    responses_[response_tail_++ % responses_.size()] = response;
+    responses_.queue(response);
 }
 
 void Sender::respond(const ReadRequest& request) {
@@ -96,24 +94,7 @@ void Sender::respond(const AtomicResponse& response) {
     respond({response.request_id, response.original, 0, 0, 0, true});
 }
 
-// Requests complete in posting order, so whatever waits for a confirmation is
-// outstanding still, and its slot its own.
-void Sender::confirm(std::uint32_t count) {
-    confirm_next_ = std::max(confirm_next_, endpoint_.core().requests().first());
-    for (; confirm_next_ < cursor_.seq; ++confirm_next_) {
-        const engine::Request& request = endpoint_.request(confirm_next_);
-        if (engine::is_answered(request.op)) {
-            continue; // its response confirms it
-        }
-        if (static_cast<std::int32_t>(count - request.ordinal) < 0) {
-            return;
-        }
-        if (request.level != engine::Level::taken && request.op != engine::OpCode::bind) {
-            --unconfirmed_;
-            endpoint_.finish_request(confirm_next_, core::DtoStatus::success);
-        }
-    }
-}
+void Sender::confirm(std::uint32_t count) { confirmations_.placed(count, cursor_.seq); }
 
 // Whatever there is.
 Sender::Result Sender::push_all(int fd) {
@@ -161,7 +142,7 @@ bool Sender::frame_next(Cursor& at, Batch& batch) {
     // In the middle of a message nothing else of its queue may come, and a count of
     // acknowledgements rides on Sends; anything else goes out on its own.
     const bool requests = request_ready(at);
-    const bool responses = at.response != response_tail_;
+    const bool responses = !responses_.all(at.response);
     const bool rides = requests && endpoint_.request(at.seq).op == engine::OpCode::send &&
                        !endpoint_.request(at.seq).has_data;
     if (at.ack_due && !rides) {
@@ -190,7 +171,7 @@ bool Sender::response_goes_first(const Cursor& at) const {
         if (at.response_offset > 0 && write) {
             return true;
         }
-        const bool atomic = responses_[at.response % responses_.size()].atomic;
+        const bool atomic = responses_.next(at.response).atomic;
         if (at.offset > 0 && write != atomic) {
             return false;
         }
@@ -198,34 +179,20 @@ bool Sender::response_goes_first(const Cursor& at) const {
     return at.responses_turn;
 }
 
-// Whether the next request may be framed: reads are bounded by what the peer
-// serves (RDR-2), and a fence waits for all reads before it (DTO-24).
+// Whether the next request may be framed.
 bool Sender::request_ready(const Cursor& at) {
     if (at.seq == endpoint_.core().requests().next()) {
         return false;
     }
     const engine::Request& request = endpoint_.request(at.seq);
     const std::uint64_t reads = at.read_tail - read_head_;
-    if ((engine::is_answered(request.op) || at.tail == Tail::read) && reads >= ord_) {
-        return false;
-    }
-    return request.op != engine::OpCode::bind && !is_fenced(at);
+    const bool begun = at.offset > 0 || at.tail != Tail::none;
+    const bool asks = engine::is_answered(request.op) || at.tail == Tail::read;
+    return engine::may_go(request, begun, reads > 0, asks, reads < ord_);
 }
 
-bool Sender::is_fenced(const Cursor& at) const {
-    return endpoint_.request(at.seq).fence && at.offset == 0 && at.tail == Tail::none &&
-           at.read_tail != read_head_;
-}
-
-// Those whose turn it is: what was posted before is with the kernel, and nothing behind
-// is in a frame (RMR-4).
-void Sender::carry_out_binds() {
-    while (cursor_.seq != endpoint_.core().requests().next() &&
-           endpoint_.request(cursor_.seq).op == engine::OpCode::bind && !is_fenced(cursor_)) {
-        endpoint_.request(cursor_.seq).ordinal = cursor_.ordinal;
-        endpoint_.carry_out_bind(cursor_.seq++);
-    }
-}
+// What was posted before is with the kernel, and nothing behind is in a frame.
+void Sender::carry_out_binds() { engine::carry_out_binds(endpoint_, cursor_.seq, reading()); }
 
 // U-61, of a send or write: a peer that is not `dat` sends no acknowledgements. That
 // it has placed a request is known when it answers a read, of nothing, behind it.
@@ -259,7 +226,7 @@ void Sender::step(Cursor& at, const engine::Request& request, std::size_t framed
 void Sender::commit(const Cursor& after) {
     const Cursor before = std::exchange(cursor_, after);
     for (std::uint64_t i = before.response; i != after.response; ++i) {
-        const Response& response = responses_[i % responses_.size()];
+        const Response& response = responses_.next(i);
         if (!response.atomic) {
             endpoint_.remote_read(response.source_stag);
         }
@@ -270,11 +237,10 @@ void Sender::commit(const Cursor& after) {
             reads_[before.read_tail % reads_.size()] = seq;
             continue;
         }
-        request.ordinal = after.ordinal;
         if (request.level == engine::Level::taken || !dat_peer_) {
             endpoint_.finish_request(seq, core::DtoStatus::success);
         } else {
-            ++unconfirmed_;
+            confirmations_.await(request, after.ordinal);
         }
     }
 }

@@ -9,6 +9,8 @@
 
 #include "engine/domain.h"
 #include "engine/endpoint.h"
+#include "engine/request_order.h"
+#include "engine/responder.h"
 #include "links/iwarp/rdmap.h"
 #include "links/iwarp/remainder.h"
 
@@ -65,7 +67,7 @@ class Sender {
     // Nothing is left to send, and no read of the peer waits for its response.
     bool idle() const {
         return rest_.empty() && cursor_.seq == endpoint_.core().requests().next() &&
-               cursor_.response == response_tail_ && !cursor_.rtr_due && !cursor_.ack_due;
+               responses_.all(cursor_.response) && !cursor_.rtr_due && !cursor_.ack_due;
     }
     int error() const { return error_; }
     // There was no memory for the rest of a frame that the socket has in part.
@@ -77,7 +79,7 @@ class Sender {
 
     // The peer has placed `count` sends and writes in all (U-61).
     void confirmed(std::uint32_t count) {
-        if (unconfirmed_ > 0) [[unlikely]] {
+        if (confirmations_.awaited()) [[unlikely]] {
             confirm(count);
         }
     }
@@ -90,7 +92,7 @@ class Sender {
     void note_placed(std::uint32_t count) { ack_count_ = count; }
 
     // A request came in: its response can be queued. False: more than were agreed.
-    bool can_respond() const { return response_tail_ - cursor_.response < ird_; }
+    bool can_respond() const { return responses_.has_room(cursor_.response); }
     // Queues it; of an atomic, which has been carried out. Precondition: can_respond().
     void respond(const ReadRequest& request);
     void respond(const AtomicResponse& response);
@@ -201,7 +203,7 @@ class Sender {
     // first byte on. An acknowledgement that is due rides on a send.
     bool nothing_but_requests() const {
         return rest_.empty() && !held_ && !ended_ && !cursor_.rtr_due &&
-               cursor_.response == response_tail_ && cursor_.offset == 0 &&
+               responses_.all(cursor_.response) && cursor_.offset == 0 &&
                cursor_.tail == Tail::none && (dat_peer_ || !cursor_.ack_due);
     }
     bool is_plain(const engine::Request& request) const;
@@ -222,7 +224,6 @@ class Sender {
     bool frame_next(Cursor& at, Batch& batch);
     bool response_goes_first(const Cursor& at) const;
     bool request_ready(const Cursor& at);
-    bool is_fenced(const Cursor& at) const;
     void carry_out_binds();
     void frame_request(Cursor& at, Batch& batch);
     void frame_send(Cursor& at, Batch& batch, const engine::Request& request);
@@ -260,7 +261,6 @@ class Sender {
     const bool crc_;
     const bool traces_frames_;
     const std::uint16_t ord_;
-    const std::uint16_t ird_;
     bool held_;
     bool ended_ = false; // a Terminate is the last frame
     std::size_t max_payload_tagged_ = 0;
@@ -272,13 +272,11 @@ class Sender {
     std::vector<std::byte> rest_; // of the frame that the socket took in part
     std::size_t rest_done_ = 0;
     std::uint32_t ack_count_ = 0;
-    std::uint32_t unconfirmed_ = 0;    // requests that wait for the peer's count
-    std::uint64_t confirm_next_ = 0;   // the oldest request that may wait for the peer
+    engine::Confirmations confirmations_;
     std::uint64_t read_head_ = 0;      // reads answered in all
     std::vector<std::uint64_t> reads_; // their requests, by number modulo ord
     const std::uint32_t sink_key_;
-    std::uint64_t response_tail_ = 0; // responses queued in all
-    std::vector<Response> responses_; // by number modulo ird
+    engine::Responses<Response> responses_;
     std::uint64_t bytes_sent_ = 0;
     bool out_of_memory_ = false;
     int error_ = 0;

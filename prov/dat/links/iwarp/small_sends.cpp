@@ -94,10 +94,10 @@ void Sender::commit_small_sends(std::uint64_t end) {
     std::uint64_t seq = cursor_.seq;
     cursor_.seq = end;
     cursor_.send_msn += count;
+    cursor_.ordinal += count;
     cursor_.ack_due = cursor_.ack_due && (!dat_peer_ || count == 0);
     cursor_.responses_turn = true;
     for (; seq != end; ++seq) {
-        endpoint_.request(seq).ordinal = ++cursor_.ordinal;
         endpoint_.finish_request(seq, core::DtoStatus::success);
     }
 }

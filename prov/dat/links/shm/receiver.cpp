@@ -320,8 +320,8 @@ Receiver::Step Receiver::write(const Fields& fields, const Record& record) {
         return Step::waits;
     }
     if (fields.size > 0) {
-        const engine::Target target = domain_.regions().find(
-            fields.key, fields.address, fields.size, engine::kRemoteWrite, endpoint_.zone());
+        const engine::Target target =
+            engine::write_target(endpoint_, fields.key, fields.address, fields.size);
         if (!target.at) {
             return deny(iwarp::complaint(target.why, false));
         }

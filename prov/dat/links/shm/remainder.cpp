@@ -18,9 +18,6 @@ namespace dat::shm {
 
 namespace {
 
-// Bytes that are kept for one connection.
-constexpr std::uint64_t kMostKept = std::uint64_t{64} << 20;
-
 // Appends bytes [offset, offset + size) of a payload; returns where. There is room.
 std::size_t append(std::vector<std::byte>& to, std::span<const engine::Iov> iov,
                    std::uint64_t offset, std::uint64_t size) {
@@ -32,11 +29,6 @@ std::size_t append(std::vector<std::byte>& to, std::span<const engine::Iov> iov,
         to.insert(to.end(), base, base + from[i].iov_len);
     }
     return at;
-}
-
-// Reads and binds are reported as flushed, so they are not carried out.
-bool is_passed_over(engine::OpCode op) {
-    return op == engine::OpCode::read || op == engine::OpCode::bind;
 }
 
 } // namespace
@@ -73,12 +65,12 @@ std::uint64_t Sender::bytes_owed(std::uint64_t left, std::uint64_t end) const {
         }
         bytes += std::min(request->length - each.offset, kPulled);
     }
-    for (std::uint64_t seq = next_; seq < end && bytes <= kMostKept; ++seq) {
+    for (std::uint64_t seq = next_; seq < end && bytes <= engine::kMostKept; ++seq) {
         const engine::Request& request = endpoint_.request(seq);
         if (!engine::can_be_copied(request)) {
             return UINT64_MAX;
         }
-        bytes += is_passed_over(request.op) ? 0 : request.length + sizeof(AtomicRequest);
+        bytes += engine::is_passed_over(request.op) ? 0 : request.length + sizeof(AtomicRequest);
     }
     return bytes;
 }
@@ -97,7 +89,7 @@ Remainder Sender::take_remainder() {
     if (end != from) {
         const std::uint64_t bytes = bytes_owed(first, end);
         try {
-            remainder.too_much = bytes > kMostKept;
+            remainder.too_much = bytes > engine::kMostKept;
             if (!remainder.too_much) {
                 remainder.bytes.reserve(bytes);
                 copy_rest(end, remainder);
@@ -155,7 +147,7 @@ void Sender::copy_rest(std::uint64_t end, Remainder& to) {
     for (; next_ < end; ++next_) {
         const engine::Request& request = endpoint_.request(next_);
         const std::uint64_t offset = std::exchange(offset_, 0);
-        if (is_passed_over(request.op)) {
+        if (engine::is_passed_over(request.op)) {
             continue;
         }
         if (engine::is_atomic(request.op)) {

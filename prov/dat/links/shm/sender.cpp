@@ -31,10 +31,10 @@ std::uint8_t flag(bool on, Flags flag) {
 } // namespace
 
 Sender::Sender(engine::Endpoint& endpoint, const Side& side, const LinkParameters& parameters)
-    : endpoint_(endpoint), side_(side), ord_(parameters.ord), ird_(parameters.ird),
+    : endpoint_(endpoint), side_(side), ord_(parameters.ord),
       next_(endpoint.core().requests().next()), left_(endpoint.domain().sparse_memory()),
-      confirm_next_(next_), reads_(std::max<std::uint16_t>(parameters.ord, 1)),
-      responses_(std::max<std::uint16_t>(parameters.ird, 1)) {}
+      confirmations_(endpoint), reads_(std::max<std::uint16_t>(parameters.ord, 1)),
+      responses_(parameters.ird) {}
 
 void Sender::part() {
     if (std::exchange(watching_, false)) {
@@ -61,8 +61,6 @@ bool Sender::refresh() {
     return true;
 }
 
-// Requests complete in posting order, so whatever waits is outstanding still, and its slot
-// its own.
 bool Sender::look() {
     if (stuck_ && !refresh()) {
         return false;
@@ -76,19 +74,7 @@ bool Sender::look() {
         return false;
     }
     confirmed_ = placed;
-    confirm_next_ = std::max(confirm_next_, endpoint_.core().requests().first());
-    for (; confirm_next_ < next_; ++confirm_next_) {
-        const engine::Request& request = endpoint_.request(confirm_next_);
-        if (engine::is_answered(request.op) || request.op == engine::OpCode::bind ||
-            request.level == engine::Level::taken) {
-            continue;
-        }
-        if (static_cast<std::int32_t>(placed - request.ordinal) < 0) {
-            break;
-        }
-        --unconfirmed_;
-        endpoint_.finish_request(confirm_next_, core::DtoStatus::success);
-    }
+    confirmations_.placed(placed, next_);
     return true;
 }
 
@@ -159,12 +145,12 @@ std::uint64_t Sender::send_piece(const Payload& payload, const Head& head, bool&
 Sender::Result Sender::push() {
     stuck_ = false;
     for (;;) {
-        carry_out_binds();
+        engine::carry_out_binds(endpoint_, next_, open_reads_ > 0);
         const bool requests = ready();
         bool went = true;
         if (again_ > 0) {
             went = send_again();
-        } else if (response_ != response_tail_ && (responses_turn_ || !requests)) {
+        } else if (!responses_.all(response_) && (responses_turn_ || !requests)) {
             responses_turn_ = false;
             went = send_response();
         } else if (requests) {
@@ -181,26 +167,15 @@ Sender::Result Sender::push() {
     }
 }
 
-// Whether the next request may go: reads are bounded by what the peer serves (RDR-2),
-// and a fence waits for all reads before it (DTO-24).
+// Whether the next request may go. A read takes the place of the one `ord` reads before it.
 bool Sender::ready() {
     if (next_ == endpoint_.core().requests().next()) {
         return false;
     }
     const engine::Request& request = endpoint_.request(next_);
-    if (engine::is_answered(request.op) &&
-        (ord_ == 0 || reads_[read_number_ % reads_.size()].waits)) {
-        return false;
-    }
-    return request.op != engine::OpCode::bind && (offset_ > 0 || !is_fenced(request));
-}
-
-void Sender::carry_out_binds() { // RMR-4
-    while (next_ != endpoint_.core().requests().next() &&
-           endpoint_.request(next_).op == engine::OpCode::bind &&
-           !is_fenced(endpoint_.request(next_))) {
-        endpoint_.carry_out_bind(next_++);
-    }
+    const bool asks = engine::is_answered(request.op);
+    const bool served = asks && ord_ > 0 && !reads_[read_number_ % reads_.size()].waits;
+    return engine::may_go(request, offset_ > 0, open_reads_ > 0, asks, served);
 }
 
 // Of a message or write, but its address.
@@ -322,25 +297,24 @@ bool Sender::send_again() {
 
 void Sender::respond_read(const ReadRequest& request, std::uint32_t key, std::uint64_t address) {
     DAT_ASSERT(can_respond());
-    responses_[response_tail_++ % responses_.size()] = {request.number, key, address,
-                                                        request.length, false};
+    responses_.queue({request.number, key, address, request.length, false});
 }
 
 void Sender::respond_atomic(std::uint32_t number, std::uint64_t before) {
     DAT_ASSERT(can_respond());
-    responses_[response_tail_++ % responses_.size()] = {number, 0, before, sizeof before, true};
+    responses_.queue({number, 0, before, sizeof before, true});
 }
 
 bool Sender::send_response() {
-    Response& response = responses_[response_ % responses_.size()];
+    Response& response = responses_.next(response_);
     Head head;
     head.kind = response.atomic ? Kind::atomic_response : Kind::response;
     head.key = response.number;
     std::byte* from = reinterpret_cast<std::byte*>(&response.address);
     if (!response.atomic && response.length > 0) {
         // Looked up for each piece: it may have been closed since.
-        const engine::Target target = endpoint_.domain().regions().find(
-            response.key, response.address, response.length, engine::kRemoteRead, endpoint_.zone());
+        const engine::Target target =
+            engine::read_source(endpoint_, response.key, response.address, response.length);
         if (!target.at) {
             refusal_ = target.why;
             return false;

@@ -8,6 +8,8 @@
 
 #include "engine/domain.h"
 #include "engine/endpoint.h"
+#include "engine/request_order.h"
+#include "engine/responder.h"
 #include "links/shm/memory.h"
 #include "links/shm/remainder.h"
 #include "links/shm/segment.h"
@@ -51,11 +53,11 @@ class Sender final : private engine::RegionWatcher {
     Result push();
     // Nothing is left to send.
     bool idle() const {
-        return next_ == endpoint_.core().requests().next() && response_ == response_tail_ &&
+        return next_ == endpoint_.core().requests().next() && responses_.all(response_) &&
                again_ == 0;
     }
     // Something waits for what the peer takes or places.
-    bool waits() const { return stuck_ || unconfirmed_ > 0; }
+    bool waits() const { return stuck_ || confirmations_.awaited(); }
     // The peer's part of the shared memory says more than when last looked at.
     bool may_go_on() const;
     // Looks at it: completes what is placed, and finds room. False: Result::violated.
@@ -69,7 +71,7 @@ class Sender final : private engine::RegionWatcher {
     bool peer_serves_reads() const { return ord_ > 0; }
 
     // A request came in: its response is queued. False: more than were agreed.
-    bool can_respond() const { return response_tail_ - response_ < ird_; }
+    bool can_respond() const { return responses_.has_room(response_); }
     void respond_read(const ReadRequest& request, std::uint32_t key, std::uint64_t address);
     void respond_atomic(std::uint32_t number, std::uint64_t before);
 
@@ -135,10 +137,6 @@ class Sender final : private engine::RegionWatcher {
 
     void region_gone() override;
     bool ready();
-    bool is_fenced(const engine::Request& request) const {
-        return request.fence && open_reads_ > 0;
-    }
-    void carry_out_binds();
     bool send_request();
     bool send_read(engine::Request& request);
     bool send_again();
@@ -164,7 +162,6 @@ class Sender final : private engine::RegionWatcher {
     engine::Endpoint& endpoint_;
     const Side side_;
     const std::uint16_t ord_;
-    const std::uint16_t ird_;
     std::uint64_t number_ = 0; // records in all
     std::uint64_t bytes_ = 0;  // of the byte ring in all
     std::uint64_t taken_ = 0;  // as far as known: by the peer
@@ -177,25 +174,23 @@ class Sender final : private engine::RegionWatcher {
     bool stuck_ = false;
     bool violated_ = false;
     bool responses_turn_ = false;
-    bool watching_ = false;     // regions, for responses that lie elsewhere
-    std::uint32_t ordinal_ = 0; // messages and writes in all
-    std::uint32_t unconfirmed_ = 0;
+    bool watching_ = false;       // regions, for responses that lie elsewhere
+    std::uint32_t ordinal_ = 0;   // messages and writes in all
     std::uint32_t confirmed_ = 0; // what the peer had placed when last looked at
-    std::uint64_t confirm_next_;
+    engine::Confirmations confirmations_;
     std::uint32_t open_reads_ = 0;
     std::uint32_t again_ = 0; // of them to be asked for again
     std::uint32_t read_number_ = 0;
-    std::vector<Open> reads_; // by number modulo ord
-    std::uint64_t response_ = 0;
-    std::uint64_t response_tail_ = 0;
+    std::vector<Open> reads_;    // by number modulo ord
+    std::uint64_t response_ = 0; // sent in all
     std::uint64_t response_offset_ = 0;
-    std::vector<Response> responses_; // by number modulo ird
+    engine::Responses<Response> responses_;
     engine::Refusal refusal_ = engine::Refusal::none;
 };
 
 inline bool Sender::send_short(engine::Request& request, std::uint64_t seq) {
     if (seq != next_ || request.op != engine::OpCode::send || request.length > kInline ||
-        request.iov_count > 1 || request.fence || response_ != response_tail_ ||
+        request.iov_count > 1 || request.fence || !responses_.all(response_) ||
         number_ - taken_ >= kRecords) {
         return false;
     }
@@ -231,13 +226,13 @@ inline void Sender::sent(engine::Request& request, bool elsewhere) {
     }
     request.level =
         request.level == engine::Level::taken ? engine::Level::left : engine::Level::placed;
-    request.ordinal = ordinal_;
-    ++unconfirmed_;
+    confirmations_.await(request, ordinal_);
 }
 
 inline bool Sender::may_go_on() const {
     return (stuck_ && side_.peers->records_taken.load(std::memory_order_relaxed) != taken_) ||
-           (unconfirmed_ > 0 && side_.peers->placed.load(std::memory_order_relaxed) != confirmed_);
+           (confirmations_.awaited() &&
+            side_.peers->placed.load(std::memory_order_relaxed) != confirmed_);
 }
 
 } // namespace dat::shm
