@@ -17,6 +17,7 @@ namespace dat::iwarp {
 
 using core::Reason;
 using core::Stimulus;
+using engine::LinkEvent;
 using engine::Parting;
 
 // The peer's stream ended in order (U-2): between frames it is a disconnect, but
@@ -28,22 +29,26 @@ void Link::stream_ended() {
     if (reset_) {
         return stream_failed(ECONNRESET); // known before what came ahead of it was received
     }
-    peer_ended_ = true;
+    life_.happen(LinkEvent::peer_ended);
     if (receiver_.inside_frame()) {
         return endpoint_.over(Stimulus::broken, Reason::end_in_frame, Parting::clean);
     }
     if (receiver_.inbox().has_unreceived()) {
-        end_waits_ = true;
-        update_interest();
-        return watch_on();
+        return messages_wait();
     }
-    const bool answers = said_goodbye_ && endpoint_.core().requests().idle();
+    const bool answers = life_.said_goodbye() && endpoint_.core().requests().idle();
     endpoint_.over(answers ? Stimulus::drained : Stimulus::peer_disconnected,
                    answers ? Reason::local : Reason::peer_closed, Parting::clean);
 }
 
+void Link::messages_wait() { // U-9 b
+    life_.happen(LinkEvent::all_taken);
+    update_interest();
+    watch_on();
+}
+
 void Link::stream_failed(int error) {
-    peer_ended_ = true;
+    life_.happen(LinkEvent::peer_ended);
     if (error == EFAULT) { // the memory of a receive or a read is not there
         DAT_WARN(ep_data, "a buffer posted for receiving is not writable memory");
         return endpoint_.over(Stimulus::broken, Reason::dto_error, Parting::clean);
@@ -57,9 +62,7 @@ void Link::stream_failed(int error) {
     }
     reset_ = error == ECONNRESET; // EPIPE: the peer had ended in order before
     if (receiver_.inbox().has_unreceived()) {
-        end_waits_ = true;
-        update_interest();
-        return watch_on();
+        return messages_wait();
     }
     endpoint_.over(Stimulus::peer_disconnected, Reason::peer_reset, Parting::abandon);
 }
@@ -76,7 +79,7 @@ void Link::peer_is_gone() {
     reset_ = error == ECONNRESET; // which the socket tells once
     domain_.reactor().remove(socket_.fd(), *this);
     watched_ = false;
-    peer_ended_ = true;
+    life_.happen(LinkEvent::peer_ended);
     watch_on();
 }
 
@@ -120,7 +123,7 @@ void Link::source_gone() {
 // --- DISC-4: draining ---
 
 void Link::drain() {
-    draining_ = true;
+    life_.happen(LinkEvent::drain);
     watch_on();
     push(); // what was put off; and looks whether all is done
 }
@@ -128,11 +131,11 @@ void Link::drain() {
 // Requests are complete and everything is out: say goodbye; the peer's end, which it
 // reaches only behind all that was sent, is its confirmation (U-42).
 void Link::check_drained() {
-    if (over_ || !endpoint_.core().requests().idle() || !sender_.idle()) {
+    if (life_.is_over() || !endpoint_.core().requests().idle() || !sender_.idle()) {
         return;
     }
-    if (!said_goodbye_) {
-        said_goodbye_ = true;
+    if (!life_.said_goodbye()) {
+        life_.happen(LinkEvent::goodbye);
         if (::shutdown(socket_.fd(), SHUT_WR) != 0 && errno != ENOTCONN) {
             stream_failed(errno); // no socket of ours any more
         }
@@ -144,7 +147,7 @@ void Link::check_drained() {
 // Something waits: for the peer to take what was sent, or for what U-9 limits.
 void Link::watch_on() {
     const auto keepalive = domain_.settings().keepalive;
-    if (limited()) {
+    if (life_.is_limited()) {
         end_limit_.begin(moved());
         look_at_limits();
     } else if (keepalive.count() > 0) {
@@ -163,7 +166,7 @@ void Link::look() {
                  static_cast<long long>(domain_.settings().keepalive.count()));
         return endpoint_.over(Stimulus::broken, Reason::keepalive, Parting::abandon);
     }
-    if (limited()) {
+    if (life_.is_limited()) {
         look_at_limits();
         return;
     }
@@ -186,7 +189,7 @@ bool Link::is_dead(const tcp_info& info) const {
 
 // U-9, U-42: the limit runs while nothing moves.
 void Link::look_at_limits() {
-    switch (end_limit_.look(endpoint_, watch_, peer_ended_, moved())) {
+    switch (end_limit_.look(endpoint_, watch_, life_.peer_ended(), moved())) {
     case engine::EndLimit::Result::waits:
         return;
     case engine::EndLimit::Result::drop:
@@ -207,7 +210,9 @@ void Link::not_ready_for_too_long() {
 }
 
 void Link::part(Parting how) {
-    over_ = true;
+    const bool peer_ended = life_.peer_ended();
+    const bool silent = life_.is_silent() || send_failed_;
+    life_.happen(LinkEvent::part);
     receiver_.inbox().announce_rest();
     domain_.reactor().disarm(watch_);
     domain_.handshakes().disarm(again_);
@@ -219,9 +224,10 @@ void Link::part(Parting how) {
         socket_.close();
         return;
     }
-    Remainder remainder = how == Parting::clean ? last_of_all() : rest(); // needs the socket
+    Remainder remainder =
+        how == Parting::clean && !silent ? last_of_all() : rest(); // needs the socket
     ClosingLink::begin(domain_, std::move(socket_), std::move(remainder),
-                       receiver_.frames_to_come(), peer_ended_);
+                       receiver_.frames_to_come(), peer_ended);
 }
 
 Remainder Link::rest() {
@@ -232,9 +238,6 @@ Remainder Link::rest() {
 
 // What was put off goes out first, as far as the socket takes it; what is owed behind it is kept.
 Remainder Link::last_of_all() {
-    if (said_goodbye_ || send_failed_) {
-        return rest();
-    }
     const bool dead = sender_.push(socket_.fd()) == Sender::Result::dead;
     if (dead && sender_.error() == EFAULT) {
         DAT_WARN(ep_data, "the buffer of a posted request is not readable memory");

@@ -35,7 +35,7 @@ Link::Link(engine::Endpoint& endpoint, Socket socket, const Parameters& paramete
     receiver_.early(early);
 }
 
-Link::~Link() { DAT_ASSERT(over_); }
+Link::~Link() { DAT_ASSERT(life_.is_over()); }
 
 void Link::describe(engine::LinkFacts& facts) const {
     tcp_info info{};
@@ -57,10 +57,10 @@ void Link::start() {
         return faulted();
     }
     after_receiving();
-    if (!over_) {
+    if (!life_.is_over()) {
         push(); // ready-to-receive
     }
-    if (!over_ && says_ready_) {
+    if (!life_.is_over() && says_ready_) {
         expect_answer();
     }
 }
@@ -83,7 +83,7 @@ void Link::ready_again() {
     }
     sender_.repeat_ready();
     push();
-    if (!over_) {
+    if (!life_.is_over()) {
         expect_answer();
     }
 }
@@ -100,19 +100,19 @@ void Link::poll() {
     if (blocked_) {
         push();
     }
-    if (over_) {
+    if (life_.is_over()) {
         return;
     }
-    if (!stopped_ && !end_waits_) {
+    if (!stopped_ && (life_.is_open() || !life_.waits())) {
         receive();
     }
-    if (!over_ && ++idle_polls_ > kCoolAfter) {
+    if (!life_.is_over() && ++idle_polls_ > kCoolAfter) {
         domain_.direct().stop(*this);
     }
 }
 
 void Link::ready(std::uint32_t events) {
-    if (end_waits_ && (events & (EPOLLHUP | EPOLLERR)) != 0) {
+    if (life_.waits() && (events & (EPOLLHUP | EPOLLERR)) != 0) {
         // Known already, and reported for as long as it is watched for.
         domain_.reactor().remove(socket_.fd(), *this);
         watched_ = false;
@@ -123,7 +123,7 @@ void Link::ready(std::uint32_t events) {
     } else if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0 && !stopped_) {
         receive();
     }
-    if (!over_ && (events & EPOLLOUT) != 0) {
+    if (!life_.is_over() && (events & EPOLLOUT) != 0) {
         push();
     }
 }
@@ -132,7 +132,7 @@ void Link::lost() { endpoint_.over(Stimulus::broken, Reason::resources, Parting:
 
 void Link::update_interest() {
     std::uint32_t interest = blocked_ ? std::uint32_t{EPOLLOUT} : 0;
-    if (!peer_ended_) {
+    if (!life_.peer_ended()) {
         interest |= stopped_ ? std::uint32_t{EPOLLRDHUP} : std::uint32_t{EPOLLIN};
     }
     if (watched_ && interest != interest_) {
@@ -148,12 +148,15 @@ void Link::update_interest() {
 
 void Link::push() {
     put_off_ = false;
-    if (said_goodbye_ || send_failed_) {
+    if (life_.is_silent() || send_failed_) {
         return; // what the peer still asks for is never answered
     }
     const Sender::Result result = sender_.push(socket_.fd());
-    if (over_ || (result == Sender::Result::done && !blocked_ && !draining_ && watch_.armed()))
+    if (life_.is_open() && result == Sender::Result::done && !blocked_ && watch_.armed())
         [[likely]] {
+        return;
+    }
+    if (life_.is_over()) {
         return;
     }
     if (result == Sender::Result::refused) {
@@ -180,7 +183,7 @@ void Link::push() {
     if (!watch_.armed()) {
         watch_on();
     }
-    if (draining_) {
+    if (life_.drains()) {
         check_drained();
     }
 }
@@ -190,7 +193,7 @@ void Link::send_failed() {
     send_failed_ = true;
     blocked_ = false;
     update_interest();
-    if (peer_ended_) {
+    if (life_.peer_ended()) {
         return; // what it sent still waits for receives
     }
     if (stopped_) {
@@ -210,7 +213,7 @@ void Link::receive() {
             break;
         }
     }
-    if (!over_ && received_bytes_ != before) {
+    if (!life_.is_over() && received_bytes_ != before) {
         after_receiving();
     }
 }
@@ -246,7 +249,7 @@ bool Link::read_once() {
         faulted();
         return false;
     }
-    return !over_ && static_cast<std::size_t>(n) == wanted;
+    return !life_.is_over() && static_cast<std::size_t>(n) == wanted;
 }
 
 // What was received may allow, or demand, that something is sent.
@@ -264,7 +267,7 @@ void Link::after_receiving() {
     if (!sender_.idle() && !blocked_) {
         push();
     }
-    if (over_) {
+    if (life_.is_over()) {
         return;
     }
     if (!domain_.direct().polls(*this) && idle_polls_ == 0) {
@@ -274,7 +277,7 @@ void Link::after_receiving() {
         stopped_ = receiver_.inbox().full();
         update_interest();
     }
-    if (draining_) {
+    if (life_.drains()) {
         check_drained();
     }
 }
@@ -283,12 +286,11 @@ void Link::receive_posted() {
     if (!receiver_.receive_posted()) {
         return faulted();
     }
-    if (end_waits_ && !receiver_.inbox().has_unreceived()) {
-        end_waits_ = false;
+    if (life_.waits() && !receiver_.inbox().has_unreceived()) {
         return stream_ended();
     }
     after_receiving();
-    while (!over_ && !watched_ && !stopped_ && !end_waits_) {
+    while (!life_.is_over() && !watched_ && !stopped_ && !life_.waits()) {
         receive(); // the peer has ended: all it sent is there, up to its end
     }
 }

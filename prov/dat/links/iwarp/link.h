@@ -6,6 +6,7 @@
 #define DAT_LINKS_IWARP_LINK_H
 
 #include "engine/link.h"
+#include "engine/link_life.h"
 #include "engine/reactor.h"
 #include "engine/stall_timer.h"
 #include "links/iwarp/receiver.h"
@@ -62,6 +63,9 @@ class Link final : public engine::Link, private engine::Pollable {
     // An RDMA read would ever go out.
     bool peer_serves_reads() const override { return sender_.peer_serves_reads(); }
 
+    // Where it stands, for tests.
+    engine::LinkState state() const { return life_.state(); }
+
     void describe(engine::LinkFacts& facts) const override;
     void start() override;
     void poll() override;
@@ -109,11 +113,10 @@ class Link final : public engine::Link, private engine::Pollable {
     void look();
     void look_at_limits();
     bool is_dead(const tcp_info& info) const;
-    // A limit of U-9 or U-42 runs.
-    bool limited() const { return draining_ || end_waits_ || peer_ended_; }
     std::uint64_t moved() const { return sender_.bytes_sent() + received_bytes_; }
     void not_ready_for_too_long();
     void drop_unreceived();
+    void messages_wait();
     Remainder rest();
     Remainder last_of_all();
 
@@ -132,15 +135,11 @@ class Link final : public engine::Link, private engine::Pollable {
     bool watched_ = false;       // in the reactor
     bool put_off_ = false;       // in the domain's list of pushes
     bool blocked_ = false;       // the socket is full
-    bool over_ = false;          // part() was called
     bool says_ready_ = false;    // to a peer that may miss it
     bool stopped_ = false;       // reading has stopped: too much is staged
-    bool peer_ended_ = false;    // the peer's end has been seen
-    bool reset_ = false;         // and is none in order
-    bool end_waits_ = false;     // but messages before it wait for receives
-    bool draining_ = false;
-    bool said_goodbye_ = false; // writing is shut down
-    bool send_failed_ = false;  // and so will every send
+    bool reset_ = false;         // the peer's end is none in order
+    bool send_failed_ = false;   // and so will every send
+    engine::LinkLife life_;
     std::uint64_t received_bytes_ = 0;
     engine::EndLimit end_limit_;
 };

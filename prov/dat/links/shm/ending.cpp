@@ -17,19 +17,20 @@ namespace dat::shm {
 using core::DtoStatus;
 using core::Reason;
 using core::Stimulus;
+using engine::LinkEvent;
 using engine::Parting;
 using iwarp::TerminateCode;
 
 // The peer writes no more. What it wrote comes first (U-2).
 void Link::peer_ended() {
-    peer_ended_ = true;
+    life_.happen(LinkEvent::peer_ended);
     if (!sender_.look()) {
         return violated();
     }
-    while (!over_ && receiver_.has_record() && !receiver_.stopped()) {
+    while (!life_.is_over() && receiver_.has_record() && !receiver_.stopped()) {
         receive();
     }
-    if (!over_) {
+    if (!life_.is_over()) {
         finish();
     }
 }
@@ -41,7 +42,9 @@ void Link::finish() {
         return peer_faulted();
     }
     if (receiver_.inbox().has_unreceived() || receiver_.waits()) { // U-9 b
-        if (!std::exchange(end_waits_, true)) {
+        const bool waited = life_.waits();
+        life_.happen(LinkEvent::all_taken);
+        if (!waited) {
             watch_on();
         }
         return;
@@ -49,7 +52,7 @@ void Link::finish() {
     if (end == End::none && receiver_.inside()) {
         return endpoint_.over(Stimulus::broken, Reason::end_in_frame, Parting::clean);
     }
-    const bool answers = said_goodbye_ && endpoint_.core().requests().idle();
+    const bool answers = life_.said_goodbye() && endpoint_.core().requests().idle();
     if (answers) {
         return endpoint_.over(Stimulus::drained, Reason::local, Parting::clean);
     }
@@ -117,7 +120,7 @@ void Link::say_end(End end, std::uint32_t code) {
 // --- DISC-4: draining ---
 
 void Link::drain() {
-    draining_ = true;
+    life_.happen(LinkEvent::drain);
     watch_on();
     push(); // and looks whether all is done
 }
@@ -126,10 +129,10 @@ void Link::drain() {
 // reaches only behind all that was sent, is its confirmation (U-42). The socket stays
 // open: the peer may still have to be woken for what is taken from it.
 void Link::check_drained() {
-    if (over_ || said_goodbye_ || !endpoint_.core().requests().idle() || !sender_.idle()) {
+    if (life_.is_silent() || !endpoint_.core().requests().idle() || !sender_.idle()) {
         return;
     }
-    said_goodbye_ = true;
+    life_.happen(LinkEvent::goodbye);
     say_end(End::closed, 0);
     ring();
 }
@@ -142,7 +145,7 @@ void Link::watch_on() {
 }
 
 void Link::look_at_limits() {
-    switch (end_limit_.look(endpoint_, watch_, peer_ended_, moved())) {
+    switch (end_limit_.look(endpoint_, watch_, life_.peer_ended(), moved())) {
     case engine::EndLimit::Result::waits:
         return;
     case engine::EndLimit::Result::drop:
@@ -162,7 +165,8 @@ void Link::not_ready_for_too_long() {
 // What was sent is in memory that the peer keeps. What it would copy from this process is void
 // from here on, unless it is owed.
 void Link::part(engine::Parting how) {
-    over_ = true;
+    const bool silent = life_.is_silent();
+    life_.happen(LinkEvent::part);
     if (std::exchange(by_doorbell_, false)) {
         place_.ignore();
     }
@@ -171,7 +175,7 @@ void Link::part(engine::Parting how) {
         place_.woken();
     }
     receiver_.inbox().announce_rest();
-    Remainder rest = how == Parting::clean && !said_goodbye_ ? last_of_all() : Remainder();
+    Remainder rest = how == Parting::clean && !silent ? last_of_all() : Remainder();
     sender_.part();
     domain_.reactor().disarm(watch_);
     if (watched_) {

@@ -34,7 +34,7 @@ Link::Link(engine::Endpoint& endpoint, net::Socket wake_socket, Segment segment,
 }
 
 Link::~Link() {
-    DAT_ASSERT(over_);
+    DAT_ASSERT(life_.is_over());
     domain_.forget_memory_link();
 }
 
@@ -100,10 +100,11 @@ void Link::ready(std::uint32_t) {
         disarm();
         domain_.wake(*this);
     }
-    if (!peer_ended_ && (gone || side_.peers->end.load(std::memory_order_acquire) != End::none)) {
+    if (!life_.peer_ended() &&
+        (gone || side_.peers->end.load(std::memory_order_acquire) != End::none)) {
         return peer_ended();
     }
-    if (gone && end_waits_) {
+    if (gone && life_.waits()) {
         return finish(); // what it was to wait for may be lost by now
     }
     poll();
@@ -159,7 +160,7 @@ void Link::stay_wakeable() {
             return;
         }
         poll();
-        if (over_ || !asleep_) {
+        if (life_.is_over() || !asleep_) {
             return;
         }
     }
@@ -170,7 +171,7 @@ void Link::stay_wakeable() {
 void Link::poll() {
     if (sender_.waits() && sender_.may_go_on()) {
         look();
-        if (over_) {
+        if (life_.is_over()) {
             return;
         }
     }
@@ -191,7 +192,7 @@ void Link::look() {
 }
 
 void Link::push() {
-    if (said_goodbye_) {
+    if (life_.is_silent()) {
         return; // what the peer still asks for is never answered
     }
     const std::uint64_t before = sender_.records();
@@ -208,7 +209,7 @@ void Link::push() {
     if (asleep_) [[unlikely]] {
         stay_wakeable();
     }
-    if (!over_ && draining_) {
+    if (life_.drains()) {
         check_drained();
     }
 }
@@ -222,7 +223,7 @@ void Link::receive() {
     if (receiver_.fault().kind != Fault::Kind::none) {
         return faulted();
     }
-    if (receiver_.found_gone() && !peer_ended_) [[unlikely]] {
+    if (receiver_.found_gone() && !life_.peer_ended()) [[unlikely]] {
         return peer_ended();
     }
     after_receiving();
@@ -235,7 +236,7 @@ void Link::after_receiving() {
     }
     if (!sender_.idle()) {
         push();
-    } else if (draining_) {
+    } else if (life_.drains()) {
         check_drained();
     }
 }
@@ -247,11 +248,11 @@ void Link::receive_posted() {
     tell(kForRoom);
     do {
         receive();
-    } while (!over_ && peer_ended_ && receiver_.has_record() && !receiver_.stopped());
-    if (!over_ && end_waits_) {
+    } while (life_.peer_ended() && receiver_.has_record() && !receiver_.stopped());
+    if (life_.waits()) {
         finish();
     }
-    if (!over_ && by_doorbell_ && has_news()) {
+    if (!life_.is_over() && by_doorbell_ && has_news()) {
         place_.ring_here(); // more than is taken at a time
     }
 }

@@ -8,6 +8,7 @@
 
 #include "engine/barrier.h"
 #include "engine/link.h"
+#include "engine/link_life.h"
 #include "engine/reactor.h"
 #include "engine/stall_timer.h"
 #include "links/shm/doorbell.h"
@@ -49,6 +50,9 @@ class Link final : public engine::MemoryLink, private engine::Pollable {
     bool dat_peer() const override { return true; }
     bool wide_data() const override { return true; }
     bool peer_serves_reads() const override { return sender_.peer_serves_reads(); }
+
+    // Where it stands, for tests.
+    engine::LinkState state() const { return life_.state(); }
 
     void start() override;
     void poll() override;
@@ -101,7 +105,6 @@ class Link final : public engine::MemoryLink, private engine::Pollable {
     void check_drained();
     void watch_on();
     void look_at_limits();
-    bool limited() const { return draining_ || end_waits_; }
     std::uint64_t moved() const {
         return sender_.records() + receiver_.records() + receiver_.inbox().placed();
     }
@@ -129,11 +132,7 @@ class Link final : public engine::MemoryLink, private engine::Pollable {
     bool for_room_ = false;         // and the peer rings for room as well
     bool wake_socket_lost_ = false; // the program has closed or replaced it
     bool watched_ = false;          // wake_socket_ is in the reactor
-    bool over_ = false;             // part() was called
-    bool peer_ended_ = false;       // the peer's end has been seen
-    bool end_waits_ = false;        // but messages before it wait for receives
-    bool draining_ = false;
-    bool said_goodbye_ = false;
+    engine::LinkLife life_;
     engine::EndLimit end_limit_;
 };
 
