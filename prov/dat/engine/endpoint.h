@@ -13,13 +13,14 @@
 #include "base/list.h"
 #include "core/completion.h"
 #include "core/endpoint.h"
+#include "engine/endpoint_owner.h"
 #include "engine/half_closed.h"
 #include "engine/link.h"
+#include "engine/operation.h"
 #include "engine/reactor.h"
+#include "engine/tally.h"
 #include "engine/trace.h"
 
-#include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -33,215 +34,8 @@ class Companion;
 class Domain;
 class SharedReceives;
 
-inline constexpr std::size_t kMaxIov = 4;
-inline constexpr std::size_t kInjectSize = 128; // bytes that a post may copy
-
-struct Iov {
-    std::byte* base;
-    std::size_t length;
-};
-
-enum class OpCode : std::uint8_t {
-    send,
-    send_invalidate,
-    write,
-    bind, // of a memory window: done on this side, in its turn; the peer sees nothing
-    read,
-    fetch_add,    // the atomics (RFC 7306): on 8 bytes, operands in the inline area,
-    compare_swap, // the old value goes to the segments, if there are any
-};
-
-// The peer answers it: its completion waits for that, whatever the level.
-constexpr bool is_answered(OpCode op) { return op >= OpCode::read; }
-constexpr bool is_atomic(OpCode op) { return op >= OpCode::fetch_add; }
-
-// The operands of an atomic. fetch_add: `data` is added, and no carry goes beyond a
-// bit that is set in `mask`. compare_swap: where the bits of `compare_mask` equal
-// those of `compare`, the bits of `mask` become those of `data`.
-struct AtomicOperands {
-    std::uint64_t data;
-    std::uint64_t mask;
-    std::uint64_t compare;
-    std::uint64_t compare_mask;
-};
-
-// The only segment of an operation stands in its slot. Several lie aside, in memory
-// that belongs to the slot and that most slots never touch; the slot's `iov` says
-// where.
-template <class Slot> std::span<const Iov> segments_of(const Slot& slot) {
-    return {slot.iov_count > 1 ? reinterpret_cast<const Iov*>(slot.iov.base) : &slot.iov,
-            slot.iov_count};
-}
-
-// Announces `count` segments; they are to be written where this returns. `extra_segments`: the
-// slot's room for kMaxIov.
-template <class Slot> Iov* set_segments(Slot& slot, std::size_t count, Iov* extra_segments) {
-    slot.iov_count = static_cast<std::uint8_t>(count);
-    if (count <= 1) [[likely]] {
-        return &slot.iov;
-    }
-    slot.iov = {reinterpret_cast<std::byte*>(extra_segments), 0};
-    return extra_segments;
-}
-
-// When a request is complete (U-61).
-enum class Level : std::uint8_t {
-    taken,     // the kernel has its bytes
-    left,      // the same, but its bytes lie where they were until the peer has copied them
-    placed,    // the peer has placed the data
-    delivered, // and, for a message, its receive has completed
-};
-
-// What of a request's end is reported. An operation of several requests, posted together, completes
-// as its last one does.
-enum class Role : std::uint8_t {
-    alone,
-    silent,    // nothing, ever (fi_inject)
-    part,      // of an operation, before its last one
-    owed_part, // the same, where the operation's success is not reported
-    last,      // of an operation of several
-    own,       // of the endpoint's MessageSink, which alone is told
-};
-
-// A request in its slot, from the post until its completion. Not initialized, so
-// that slots which are never used are never touched: a post sets every member.
-struct Request {
-    void* context;
-    std::uint64_t completion_flags;
-    std::uint64_t length; // of all segments
-    std::uint64_t remote_address;
-    std::uint32_t remote_key; // or, for send_invalidate, the key to invalidate; of a bind, its own
-    std::uint32_t ordinal;    // the link's to set: position among what the peer confirms
-    std::uint64_t data;       // for the receiver's completion, if has_data
-    // What most posts have alike stands together, and is one store.
-    OpCode op;
-    std::uint8_t iov_count;
-    bool solicited; // DTO-22
-    bool fence;     // DTO-24
-    Role role;
-    bool inlined;  // the payload was copied: iov is in the inline area
-    bool has_data; // of a send or write
-    bool signaled; // a success is reported (DTO-21)
-    Level level;
-    Iov iov; // as set_segments() left it
-
-    std::span<const Iov> segments() const { return segments_of(*this); }
-};
-
-// A posted receive in its slot.
-struct Receive {
-    void* context;
-    std::uint64_t completion_flags;
-    std::uint64_t posted_flags; // of a `multi` one: completion_flags as posted
-    std::uint64_t capacity;     // of all segments
-    std::uint8_t iov_count;
-    bool signaled; // a success is reported
-    bool multi;    // serves several messages, one behind the other; one segment
-    Iov iov;       // as set_segments() left it
-    // What came of it, set by complete_receive().
-    std::uint64_t length;
-    std::uint64_t data;
-    std::uint64_t overflow;
-
-    std::span<const Iov> segments() const { return segments_of(*this); }
-    // Where a message begins.
-    std::byte* address() const {
-        if (iov_count == 1) [[likely]] {
-            return iov.base;
-        }
-        return iov_count > 0 ? segments()[0].base : nullptr;
-    }
-};
-
-// Moves a receive to another slot, whose room for segments is `extra_segments`.
-inline void move_receive(const Receive& from, Receive& to, Iov* extra_segments) {
-    to = from;
-    const auto segments = from.segments();
-    std::copy(segments.begin(), segments.end(), set_segments(to, segments.size(), extra_segments));
-}
-
-// How something arrived; a bit set, from the link.
-enum Arrived : std::uint8_t {
-    kPlain = 0,
-    kWithData = 1,
-    kSolicited = 2,
-    kInvalidated = 4, // and `data` is the key
-    kByWrite = 8,     // a write, not a message
-};
-
-// The completion flags that stand for it; opaque here.
-struct ArrivalFlags {
-    std::uint64_t with_data = 0;
-    std::uint64_t solicited = 0;
-    std::uint64_t invalidated = 0;
-    std::uint64_t by_write = 0; // in place of the receive's own
-    std::uint64_t released = 0; // of a `multi` receive: it serves no more
-};
-
-// As text, with a zero at the end.
-struct EndpointNames {
-    std::array<char, 64> local{};
-    std::array<char, 64> peer{};
-};
-
-// Who an endpoint belongs to. Called under the domain's lock.
-class EndpointOwner {
-  public:
-    // For those who look (Statistics).
-    virtual void tell(EndpointNames&) const {}
-    virtual const char* words_for(core::Reason) const { return ""; }
-    // The link is known: operation tables may be set for its kind. Comes before
-    // the ESTABLISHED event.
-    virtual void link_ready(Link& link) = 0;
-    // Its private data lies there until this returns. An attempt raises two events at most, one of
-    // them with data; room for them is there since the attempt began.
-    virtual void raise(const core::ConnectionEvent& event) = 0;
-    virtual void soft_watermark_passed() {}
-    // After the end by this side's disconnect: the peer has left as well (awaits_peer()). Room for
-    // it is there.
-    virtual void peer_left() {}
-
-  protected:
-    ~EndpointOwner() = default;
-};
-
-// Takes the messages of an endpoint that has no receives, as they come. Called under the domain's
-// lock, in the middle of the link's work: neither posts to the endpoint nor ends its connection.
-class MessageSink {
-  public:
-    // A whole message, which lies there until this returns. Its peer may be changing it meanwhile:
-    // what is looked at is copied before. False: it is none that the peer may send; the connection
-    // is broken.
-    virtual bool arrived(const std::byte* message, std::size_t size) = 0;
-    // Bytes of a message, at most.
-    virtual std::size_t longest() const = 0;
-    // A request with Role::own is over.
-    virtual void finished(void* context, core::DtoStatus status) = 0;
-    // A request is over, and Endpoint::tell_of_room() held.
-    virtual void has_room() = 0;
-
-  protected:
-    ~MessageSink() = default;
-};
-
 struct Starved; // the list of SharedReceives that an endpoint may be in
 struct Counted; // that of Statistics
-
-// What an endpoint counts besides the numbers of its streams, since it was made.
-struct Tally {
-    std::uint64_t request_bytes = 0; // of requests that are outstanding or have succeeded
-    std::uint64_t receive_bytes = 0; // of messages in receives that succeeded
-    std::uint64_t not_ready = 0;     // a message began to wait for a receive
-    std::uint64_t number = 0;        // of the endpoint in its domain
-    // Of the connection at hand; kind: once it is established.
-    std::optional<LinkKind> kind;
-    Clock::time_point established{};
-    std::uint64_t requests_before = 0; // that had completed when it began, and so on
-    std::uint64_t receives_before = 0;
-    std::uint64_t request_bytes_before = 0;
-    std::uint64_t receive_bytes_before = 0;
-    LinkFacts facts; // as the link said last
-};
 
 class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private Timer {
   public:
