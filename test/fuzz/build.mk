@@ -33,6 +33,7 @@ sources_handshake := $(engine)
 sources_receive := $(engine) test/fuzz/hostile_peer.cpp test/fuzz/plain.cpp
 sources_local_listener := $(engine) test/fuzz/plain.cpp
 sources_rings := $(engine) test/fuzz/plain.cpp
+sources_rdm := $(engine) $(call files,prov/dat/rdm/*.cpp) test/fuzz/plain.cpp
 sources_hints := $(ofi) prov/dat-shim/libfabric.cpp prov/dat-shim/log.cpp
 sources_handles12 := $(shim)
 sources_handles20 := $(shim)
@@ -51,7 +52,7 @@ handles12: LDLIBS = $(libraries)/libdat.so -Wl,-rpath,$(libraries)
 handles20: LDLIBS = $(libraries)/libdat2.so -Wl,-rpath,$(libraries)
 endif
 
-targets := mpa codec trailer conf handshake receive rings local_listener hints handles12 handles20
+targets := mpa codec trailer conf handshake receive rings rdm local_listener hints handles12 handles20
 .PHONY: all
 all: $(targets)
 
@@ -61,7 +62,8 @@ rings: LDLIBS = -Wl,--wrap=mmap,--wrap=munmap
 # Inputs of these are scripts, which make right frames by themselves: what is compared takes a
 # sixth of their time, and leads nowhere.
 scripted := $(filter-out $(codecs:.cpp=.o),$(engine:.cpp=.o)) \
-	$(addprefix test/fuzz/fuzz_,handshake.o receive.o rings.o local_listener.o)
+	$(patsubst %.cpp,%.o,$(call files,prov/dat/rdm/*.cpp)) \
+	$(addprefix test/fuzz/fuzz_,handshake.o receive.o rings.o rdm.o local_listener.o)
 $(scripted) 12/% 20/%: COVERED += -fno-sanitize-coverage=trace-cmp
 # What libFuzzer is to find its way through carries coverage; what it is attacked with not.
 test/fuzz/hostile_peer.o: COVERED =

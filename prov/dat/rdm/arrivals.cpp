@@ -191,7 +191,11 @@ bool Peer::take_done(std::uint64_t id) {
     if (!send || send->peer != this || !send->waits) {
         return false;
     }
-    messages_.finish(*send, DtoStatus::success);
+    if (send->goes) { // until that is over its memory is not the program's
+        send->arrived = true;
+    } else {
+        messages_.finish(*send, DtoStatus::success);
+    }
     return true;
 }
 

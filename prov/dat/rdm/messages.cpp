@@ -119,7 +119,7 @@ Send* Messages::new_send(Peer& peer, const Outgoing& out) {
     }
     send->id += std::uint64_t{1} << 32;
     send->peer = &peer;
-    send->waits = false;
+    send->waits = send->goes = send->arrived = false;
     send->key_count = 0;
     send->what = out;
     send->what.iov = send->iov.data();

@@ -93,11 +93,20 @@ struct Unexpected : core::UnexpectedMessage {
 
 struct OfPeer; // the lists of a peer
 
+// What a request of Role::own is for.
+struct Posted : base::Hook<OfPeer> {
+    explicit Posted(bool send) : is_send(send) {}
+    const bool is_send; // a Send, else a Fetch
+};
+
 // A message of this side that has not gone, or that its receiver has to say `done` of.
-struct Send : base::Hook<OfPeer> {
+struct Send : Posted {
+    Send() : Posted(true) {}
     Peer* peer;
     std::uint64_t id; // changes whenever this is used again
     bool waits;       // for `done`
+    bool goes;        // its request is outstanding, and reads the program's memory
+    bool arrived;     // `done` has come although it goes
     std::uint8_t key_count;
     std::array<std::uint32_t, kMaxIov> keys;
     Outgoing what; // `iov` is that below
@@ -107,7 +116,8 @@ struct Send : base::Hook<OfPeer> {
 
 // A message that was announced, and goes into a receive; or one whose sender is to be told that
 // it has.
-struct Fetch : base::Hook<OfPeer> {
+struct Fetch : Posted {
+    Fetch() : Posted(false) {}
     Peer* peer;
     Receive* receive; // nullptr: there is no more to be done for it here
     std::uint64_t id;
@@ -206,8 +216,9 @@ class Peer : public engine::MessageSink, private engine::Deferred {
                sent_ - told_ + cost_of(out.length) <= window_;
     }
     bool room(std::uint32_t reserve) const;
-    core::PostVerdict send_now(const Outgoing& out, std::uint64_t id);
-    template <class L> core::PostVerdict post(const Outgoing& out, std::uint64_t id);
+    // `waiting`: not nullptr: the receiver says when it is where it belongs.
+    core::PostVerdict send_now(const Outgoing& out, Send* waiting);
+    template <class L> core::PostVerdict post(const Outgoing& out, Send* waiting);
     core::PostVerdict send_otherwise(const Outgoing& out);
     core::PostVerdict send_to_self(const Outgoing& out);
     bool announce(Send& send);
@@ -391,7 +402,7 @@ inline Head Peer::head_of(Kind kind, std::uint8_t flags, std::uint64_t tag, std:
 
 inline core::PostVerdict Peer::send(const Outgoing& out) {
     if (flowing_ && fits(out)) [[likely]] {
-        return send_now(out, 0);
+        return send_now(out, nullptr);
     }
     return send_otherwise(out);
 }

@@ -138,18 +138,17 @@ bool Peer::room(std::uint32_t reserve) const {
 
 // The head, with what a kind has beside it.
 namespace {
-std::byte* put_head(std::byte* to, const Head& head, const Outgoing& out, std::uint64_t id) {
+std::byte* put_head(std::byte* to, const Head& head, const Outgoing& out, const Send* waiting) {
     to = put(to, head);
     if (out.has_data) {
         to = put(to, out.data);
     }
-    return id != 0 ? put(to, id) : to;
+    return waiting ? put(to, waiting->id) : to;
 }
 } // namespace
 
-// `id`: not 0: the receiver says when it is where it belongs, and the program is told then.
 template <class L>
-[[gnu::always_inline]] inline PostVerdict Peer::post(const Outgoing& out, std::uint64_t id) {
+[[gnu::always_inline]] inline PostVerdict Peer::post(const Outgoing& out, Send* waiting) {
     if (!room(kReserve)) [[unlikely]] {
         return PostVerdict::full;
     }
@@ -159,11 +158,12 @@ template <class L>
         out.more, [&](engine::Request & request, std::uint64_t seq) __attribute__((always_inline)) {
             std::byte* const area = endpoint.inline_area(seq);
             const auto flags = static_cast<std::uint8_t>((out.has_data ? kHasData : 0) |
-                                                         (id != 0 ? kWantsDone : 0));
-            std::byte* at = put_head(
-                area, head_of(out.tagged ? Kind::tagged : Kind::message, flags, out.tag), out, id);
+                                                         (waiting ? kWantsDone : 0));
+            std::byte* at =
+                put_head(area, head_of(out.tagged ? Kind::tagged : Kind::message, flags, out.tag),
+                         out, waiting);
             const auto head = static_cast<std::size_t>(at - area);
-            request.context = id != 0 ? nullptr : out.context;
+            request.context = waiting ? static_cast<Posted*>(waiting) : out.context;
             request.completion_flags = out.completion_flags;
             request.length = head + out.length;
             request.remote_address = 0;
@@ -173,11 +173,11 @@ template <class L>
             request.op = engine::OpCode::send;
             request.solicited = false;
             request.fence = out.fence;
-            request.role = id != 0      ? engine::Role::own
+            request.role = waiting      ? engine::Role::own
                            : out.silent ? engine::Role::silent
                                         : engine::Role::alone;
             request.has_data = false;
-            request.signaled = id == 0 && out.reported;
+            request.signaled = !waiting && out.reported;
             request.level = out.level;
             request.inlined = request.length <= engine::kInjectSize;
             if (request.inlined) [[likely]] {
@@ -204,14 +204,14 @@ template <class L>
     return verdict;
 }
 
-PostVerdict Peer::send_now(const Outgoing& out, std::uint64_t id) {
+PostVerdict Peer::send_now(const Outgoing& out, Send* waiting) {
     switch (kind_) {
     case engine::LinkKind::shm:
-        return post<shm::Link>(out, id);
+        return post<shm::Link>(out, waiting);
     case engine::LinkKind::iwarp:
-        return post<iwarp::Link>(out, id);
+        return post<iwarp::Link>(out, waiting);
     default:
-        return post<engine::Link>(out, id);
+        return post<engine::Link>(out, waiting);
     }
 }
 
@@ -249,7 +249,7 @@ bool went(PostVerdict verdict) {
 bool Peer::send_as_request(Send& send) {
     queued_.pop();
     --queued_count_;
-    if (!went(send_now(send.what, 0))) {
+    if (!went(send_now(send.what, nullptr))) {
         queued_.push_front(send);
         ++queued_count_;
         return false;
@@ -271,7 +271,9 @@ void Peer::send_queued() {
             }
             continue;
         }
-        if (here ? !went(send_now(out, send.id)) : !announce(send)) {
+        send.goes = here;
+        if (here ? !went(send_now(out, &send)) : !announce(send)) {
+            send.goes = false;
             break;
         }
         if (queued_.empty() || &queued_.front() != &send) {
@@ -322,7 +324,7 @@ bool Peer::announce(Send& send) {
                     0,
                     taken_,
                     out.tag};
-    std::byte* at = put_head(bytes.data(), head, out, send.id);
+    std::byte* at = put_head(bytes.data(), head, out, &send);
     for (std::size_t i = 0; i < count; ++i) {
         at = put(put(at, places[i].key), places[i].length);
     }
@@ -392,7 +394,7 @@ void Peer::ask() {
         const PostVerdict verdict = engine::post_request<engine::Link>(
             endpoint, false, [&](engine::Request& request, std::uint64_t seq) {
                 request = {};
-                request.context = &fetch;
+                request.context = static_cast<Posted*>(&fetch);
                 request.length = length;
                 request.remote_key = place.key;
                 request.op = engine::OpCode::read;
@@ -432,7 +434,16 @@ void Peer::finished(void* context, DtoStatus status) {
     if (!context) {
         return;
     }
-    Fetch& fetch = *static_cast<Fetch*>(context);
+    Posted& posted = *static_cast<Posted*>(context);
+    if (posted.is_send) {
+        Send& send = static_cast<Send&>(posted);
+        send.goes = false;
+        if (send.arrived) {
+            messages_.finish(send, DtoStatus::success);
+        }
+        return;
+    }
+    Fetch& fetch = static_cast<Fetch&>(posted);
     --reads_;
     --fetch.reading;
     if (fetch.status == DtoStatus::success) {

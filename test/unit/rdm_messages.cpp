@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+//
+// The messages of a reliable datagram endpoint, on a link that keeps what is posted until the test
+// says that it has gone.
+#include "engine_harness.h"
+
+#include "rdm/messages.h"
+
+#include <array>
+#include <criterion/criterion.h>
+#include <deque>
+#include <memory>
+#include <vector>
+
+using namespace engine_test;
+using dat::rdm::Head;
+using dat::rdm::Kind;
+
+namespace {
+
+class KeepingLink final : public dat::engine::Link {
+  public:
+    explicit KeepingLink(std::deque<std::uint64_t>& posted)
+        : Link(dat::engine::LinkKind::in_process), posted_(posted) {}
+    bool confirms_delivery() const override { return true; }
+    bool dat_peer() const override { return true; }
+    bool wide_data() const override { return true; }
+    bool peer_serves_reads() const override { return true; }
+    void transmit(dat::engine::Request&, std::uint64_t seq, bool) override {
+        posted_.push_back(seq);
+    }
+    void start() override {}
+    void poll() override {}
+    void push() override {}
+    void receive_posted() override {}
+    void drain() override {}
+    void part(dat::engine::Parting) override { posted_.clear(); }
+
+  private:
+    std::deque<std::uint64_t>& posted_;
+};
+
+// An endpoint with one peer, which it is connected with.
+struct Connected final : dat::rdm::PeerOwner, dat::engine::EndpointOwner {
+    Connected()
+        : messages(domain, &Side::zone, {}, 64, 64), peer(messages, *this, 0),
+          endpoint(domain, *this, {24, 1}, &Side::zone) {
+        messages.set_queues(&sends, &receives);
+        endpoint.set_queues(&sends, nullptr);
+        endpoint.set_sink(&peer);
+        struct Nothing final : dat::engine::Handshake {
+            void abandon() override {}
+        };
+        cr_assert(endpoint.begin_accept());
+        endpoint.run(std::make_unique<Nothing>());
+        endpoint.established(endpoint.attempt(), dat::core::Stimulus::handshake_done,
+                             std::make_unique<KeepingLink>(posted), {});
+        peer.connected(endpoint, 65536, false);
+        domain.run_deferred();
+        all_have_gone();
+    }
+    ~Connected() {
+        endpoint.free();
+        peer.parted();
+        peer.fail();
+        messages.flush();
+    }
+
+    void all_have_gone() {
+        while (!posted.empty()) {
+            const std::uint64_t seq = posted.front();
+            posted.pop_front();
+            endpoint.finish_request(seq, DtoStatus::success);
+        }
+    }
+    bool hears(Kind kind, std::uint64_t tag) {
+        std::array<std::byte, sizeof(Head)> bytes;
+        dat::rdm::put(bytes.data(), Head{kind, 0, 0, 0, 0, tag});
+        return peer.arrived(bytes.data(), bytes.size());
+    }
+    // What the oldest that is posted says is the id to say `done` of.
+    std::uint64_t id_of_first() {
+        const dat::engine::Request& request = endpoint.request(posted.front());
+        std::uint64_t id = 0;
+        dat::rdm::get(request.segments()[0].base + sizeof(Head), id);
+        return id;
+    }
+
+    void wanted(dat::rdm::Peer&) override {}
+    void give_up(dat::rdm::Peer&) override {}
+    void confirmed(dat::rdm::Peer&) override {}
+    void link_ready(dat::engine::Link&) override {}
+    void raise(const ConnectionEvent&) override {}
+
+    Domain domain;
+    Queue sends;
+    Queue receives;
+    std::deque<std::uint64_t> posted;
+    dat::rdm::Messages messages;
+    dat::rdm::Peer peer;
+    dat::engine::Endpoint endpoint;
+};
+
+} // namespace
+
+// A peer can guess an id. Memory that the link is still to read is not given back for that.
+Test(rdm_messages, done_before_the_message_has_gone__completes_the_send_when_it_has) {
+    Connected c;
+    std::vector<std::byte> payload(1000);
+    const dat::engine::Iov iov{payload.data(), payload.size()};
+    dat::rdm::Outgoing out{};
+    out.iov = &iov;
+    out.count = 1;
+    out.length = payload.size();
+    out.delivered = true;
+    cr_assert(c.peer.send(out) == PostVerdict::posted);
+    cr_assert_eq(c.posted.size(), 1u);
+    const std::uint64_t id = c.id_of_first();
+    cr_assert(c.hears(Kind::done, id));
+    cr_assert(c.sends.empty());
+    c.all_have_gone();
+    const auto done = c.sends.take();
+    cr_assert_eq(done.size(), 1u);
+    cr_assert(done[0].status == DtoStatus::success);
+    cr_assert_not(c.hears(Kind::done, id));
+}
