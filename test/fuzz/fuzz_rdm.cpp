@@ -157,6 +157,11 @@ class Remote final : private rdm::PeerOwner, private engine::EndpointOwner {
     void say(const Bytes& bytes);
     // Something that was posted is over; `which` of it.
     void finish(std::size_t which, bool good);
+    // Nothing uses the connection, as far as this side knows.
+    void unused();
+    // Both sides have let it go.
+    bool leaves() const { return leaves_; }
+    void let_go();
     bool has_posted() const { return !posted_.empty(); }
     std::uint32_t taken_told() const { return taken_told_; }
     // How a connection ends, as ofi::RdmPeer does it: by itself, or by this side.
@@ -177,6 +182,9 @@ class Remote final : private rdm::PeerOwner, private engine::EndpointOwner {
     void wanted(rdm::Peer&) override { wanted_ = true; }
     void give_up(rdm::Peer&) override { FUZZ_CHECK(false); }
     void confirmed(rdm::Peer&) override;
+    void asked(rdm::Peer&) override;
+    void agreed(rdm::Peer&) override;
+    void declined(rdm::Peer&) override;
     void link_ready(engine::Link&) override {}
     void raise(const core::ConnectionEvent& event) override;
     void hear(const Bytes& bytes);
@@ -189,6 +197,8 @@ class Remote final : private rdm::PeerOwner, private engine::EndpointOwner {
     std::uint64_t last_serial_ = 0;
     bool wanted_ = false;
     bool ending_ = false;
+    bool asking_ = false;
+    bool leaves_ = false;
 };
 
 class World {
@@ -271,7 +281,7 @@ void Remote::connect(std::uint32_t of_peer, bool accepted) {
     clean = true;
     goodbye = false;
     owed.clear();
-    wanted_ = false;
+    wanted_ = asking_ = leaves_ = false;
     endpoint_.established(endpoint_.attempt(), core::Stimulus::handshake_done,
                           std::make_unique<ScriptLink>(posted_), {});
     peer.connected(endpoint_, window, accepted);
@@ -287,6 +297,43 @@ void Remote::confirmed(rdm::Peer&) {
     peer.go_on();
 }
 
+// As core/rdm_peer.def has it.
+void Remote::asked(rdm::Peer&) {
+    if (asking_) {
+        leaves_ = true;
+    } else if (!leaves_) {
+        const bool quiet = peer.is_quiet();
+        leaves_ = quiet;
+        peer.say_of_release(quiet ? Kind::agree : Kind::decline);
+    }
+}
+
+void Remote::agreed(rdm::Peer&) { leaves_ = leaves_ || asking_; }
+
+void Remote::declined(rdm::Peer&) {
+    if (asking_ && !leaves_) {
+        asking_ = false;
+        peer.go_on();
+    }
+}
+
+void Remote::unused() {
+    if (!asking_ && !leaves_ && peer.is_quiet()) {
+        asking_ = true;
+        peer.say_of_release(Kind::ask);
+    }
+}
+
+void Remote::let_go() {
+    ending_ = true;
+    endpoint_.disconnect(false);
+    ending_ = false;
+    peer.parted();
+    ++turn;
+    wanted_ = peer.has_queued();
+    world_.peer_gone(*this, false);
+}
+
 void Remote::say(const Bytes& bytes) {
     // What a link would give has a bound.
     FUZZ_CHECK(bytes.size() <= peer.longest());
@@ -300,6 +347,12 @@ void Remote::say(const Bytes& bytes) {
 void Remote::raise(const core::ConnectionEvent& event) {
     if (event.event == core::Event::established || ending_) {
         return;
+    }
+    if (asking_ || leaves_) {
+        peer.parted();
+        ++turn;
+        wanted_ = peer.has_queued();
+        return world_.peer_gone(*this, false);
     }
     const bool died = !peer.said_goodbye();
     peer.fail();
@@ -385,6 +438,9 @@ void Remote::hear(const Bytes& bytes) {
     case Kind::done:
     case Kind::taken:
     case Kind::goodbye:
+    case Kind::ask:
+    case Kind::agree:
+    case Kind::decline:
         FUZZ_CHECK(size == 0);
         return;
     case Kind::message:
@@ -576,7 +632,8 @@ void World::peer_says(Remote& from, Input& input) {
         return arrives(from, head, {}, std::nullopt);
     }
     case 4: {
-        Head head = head_of(from, Kind::goodbye, 0, input);
+        static constexpr Kind kKinds[] = {Kind::goodbye, Kind::ask, Kind::agree, Kind::decline};
+        Head head = head_of(from, kKinds[how >> 3 & 3], 0, input);
         return arrives(from, head, {}, std::nullopt);
     }
     case 5: { // an id that it was not told
@@ -979,6 +1036,10 @@ void World::connection(Remote& of, Input& input) {
         of.ends((how & 1) != 0);
     } else if (how < 20) {
         of.peer.say_goodbye();
+    } else if (of.leaves()) {
+        of.let_go();
+    } else {
+        of.unused();
     }
     collect();
 }

@@ -203,7 +203,7 @@ elif nm -D "$FI_PROVIDER_PATH/libdat-fi.so" | grep -qE '__(asan|tsan|ubsan)'; th
 else
     FI_LOG_LEVEL=warn fi_info -g FI_DAT >"$pipes/types" || die 'fi_info fails'
     for pair in SHM:Boolean CHECK_BUFFERS:Boolean UNEXPECTED:Integer RNR_TIMEOUT:Integer \
-        HANDSHAKE_TIMEOUT:Integer END_GRACE:Integer KEEPALIVE:Integer RESOLVE_TIMEOUT:Integer ACK_TIMEOUT:Integer \
+        HANDSHAKE_TIMEOUT:Integer END_GRACE:Integer KEEPALIVE:Integer RDM_IDLE:Integer RESOLVE_TIMEOUT:Integer ACK_TIMEOUT:Integer \
         RETRIES:Integer FORK_SAFE:Boolean CRC:String IFACE:String; do
         grep -q "FI_DAT_${pair%:*}: ${pair#*:}" "$pipes/types" ||
             die "FI_DAT_${pair%:*} is no ${pair#*:}: $(grep -A1 "FI_DAT_${pair%:*}:" "$pipes/types")"

@@ -89,6 +89,9 @@ struct Connected final : dat::rdm::PeerOwner, dat::engine::EndpointOwner {
     void wanted(dat::rdm::Peer&) override {}
     void give_up(dat::rdm::Peer&) override {}
     void confirmed(dat::rdm::Peer&) override {}
+    void asked(dat::rdm::Peer&) override {}
+    void agreed(dat::rdm::Peer&) override {}
+    void declined(dat::rdm::Peer&) override {}
     void link_ready(dat::engine::Link&) override {}
     void raise(const ConnectionEvent&) override {}
 
@@ -123,4 +126,42 @@ Test(rdm_messages, done_before_the_message_has_gone__completes_the_send_when_it_
     cr_assert_eq(done.size(), 1u);
     cr_assert(done[0].status == DtoStatus::success);
     cr_assert_not(c.hears(Kind::done, id));
+}
+
+// What is held, and what waits at the peer, is use of the connection; what is there is not.
+Test(rdm_messages, a_message_without_its_receive__keeps_the_connection_in_use) {
+    Connected c;
+    cr_assert(c.peer.is_quiet());
+    const std::uint64_t before = c.peer.activity();
+    cr_assert(c.hears(Kind::tagged, 5));
+    cr_assert_not(c.peer.is_quiet());
+    cr_assert_neq(c.peer.activity(), before);
+    dat::rdm::Messages::Incoming in{};
+    in.tag = 5;
+    in.tagged = true;
+    cr_assert(c.messages.receive(in) == PostVerdict::posted);
+    cr_assert(c.peer.is_quiet());
+    cr_assert_neq(c.peer.activity(), before);
+}
+
+// Behind the question nothing goes out, until it is declined.
+Test(rdm_messages, behind_the_question_whether_it_may_be_let_go__what_is_posted_waits) {
+    Connected c;
+    c.peer.say_of_release(Kind::ask);
+    c.domain.run_deferred();
+    cr_assert_eq(c.posted.size(), 1u);
+    std::array<std::byte, 8> payload{};
+    const dat::engine::Iov iov{payload.data(), payload.size()};
+    dat::rdm::Outgoing out{};
+    out.iov = &iov;
+    out.count = 1;
+    out.length = payload.size();
+    cr_assert(c.peer.send(out) == PostVerdict::posted);
+    c.domain.run_deferred();
+    cr_assert_eq(c.posted.size(), 1u);
+    c.peer.go_on();
+    c.domain.run_deferred();
+    cr_assert_eq(c.posted.size(), 2u);
+    c.all_have_gone();
+    cr_assert_eq(c.sends.take().size(), 1u);
 }

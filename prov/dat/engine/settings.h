@@ -40,6 +40,7 @@ struct Settings {
     std::chrono::milliseconds end_grace{10000}; // U-67
     std::chrono::seconds handshake_limit{10};   // U-65
     std::chrono::seconds keepalive{20};         // a peer silent for so long is dead; 0: never
+    std::chrono::milliseconds rdm_idle{0};      // a peer's connection, unused; 0: it is kept
     // Of devices: an address, and the way there, have to be found in so long.
     std::chrono::milliseconds resolve_limit{2000};
     std::string trace;                               // the file to write to; empty: none

@@ -185,6 +185,9 @@ constexpr Variable kVariables[] = {
     {"HANDSHAKE_TIMEOUT", FI_PARAM_INT,
      "seconds that the passive side gives a connection's handshake. Default: 10"},
     {"KEEPALIVE", FI_PARAM_INT, "seconds after which a silent peer is dead; 0: never. Default: 20"},
+    {"RDM_IDLE", FI_PARAM_INT,
+     "milliseconds after which a reliable datagram endpoint lets go of the connection with a peer "
+     "that nothing has used, to make it again when it is needed; 0: never. Default: 0"},
     {"RESOLVE_TIMEOUT", FI_PARAM_INT,
      "milliseconds in which an RDMA device's connection manager has to find an address, and as "
      "many for the way there. Default: 2000"},
@@ -407,6 +410,7 @@ void read_parameters(Parameters& p) {
     read_number("END_GRACE", "milliseconds", 0, p.settings.end_grace);
     read_number("HANDSHAKE_TIMEOUT", "seconds", 1, p.settings.handshake_limit);
     read_number("KEEPALIVE", "seconds", 0, p.settings.keepalive);
+    read_number("RDM_IDLE", "milliseconds", 0, p.settings.rdm_idle);
     read_number("RESOLVE_TIMEOUT", "milliseconds", 1, p.settings.resolve_limit);
     read_number("RETRIES", "times", 0, p.settings.retries, 7);
     read_ack_timeout(p.settings.ack_timeout);

@@ -91,6 +91,18 @@ ssize_t cancel(fid_t f, void* context) {
     return ep.messages().cancel(context) ? 0 : -FI_ENOENT;
 }
 
+ssize_t size_left(fid_ep* f, bool tx) {
+    RdmEndpoint& ep = rdm_of(f);
+    if (!ep.enabled()) {
+        return -FI_EOPBADSTATE;
+    }
+    const engine::BiasedLockOwner in(ep.biased_lock());
+    return static_cast<ssize_t>(tx ? ep.messages().sends_left() : ep.messages().receives_left());
+}
+
+ssize_t rx_size_left(fid_ep* f) { return size_left(f, false); }
+ssize_t tx_size_left(fid_ep* f) { return size_left(f, true); }
+
 fi_ops g_fid_ops = {
     .size = sizeof(fi_ops),
     .close = close,
@@ -108,8 +120,8 @@ fi_ops_ep g_ep_ops = {
     .setopt = set_ep_option,
     .tx_ctx = DAT_NOT_OFFERED(fi_ops_ep, tx_ctx),
     .rx_ctx = DAT_NOT_OFFERED(fi_ops_ep, rx_ctx),
-    .rx_size_left = DAT_NOT_OFFERED(fi_ops_ep, rx_size_left),
-    .tx_size_left = DAT_NOT_OFFERED(fi_ops_ep, tx_size_left),
+    .rx_size_left = rx_size_left,
+    .tx_size_left = tx_size_left,
 };
 
 int set_name(fid_t f, void* address, std::size_t size) {
@@ -483,6 +495,11 @@ void RdmEndpoint::attempt(RdmPeer& peer) {
         waiting_.remove(peer);
         peer.begin_attempt();
     }
+}
+
+void RdmEndpoint::attempt_soon(RdmPeer& peer) {
+    waiting_.push(peer);
+    domain_.engine().handshakes().arm(turn_, engine::Clock::now());
 }
 
 void RdmEndpoint::attempt_over() {

@@ -68,6 +68,7 @@ class RdmEndpoint final : public fid_ep,
     std::unique_ptr<Endpoint> make_endpoint(EndpointWatcher& watcher);
     // Only some attempts at once: begin_attempt() is called for it.
     void attempt(RdmPeer& peer);
+    void attempt_soon(RdmPeer& peer);
     void attempt_over();
     void forget(RdmPeer& peer) { waiting_.remove(peer); }
     // It has no connection, for the time being.

@@ -36,7 +36,10 @@ core::RdmReply reply_in(const rdm::Hello& hello) {
 RdmPeer::RdmPeer(RdmEndpoint& endpoint, rdm::Messages& messages, const net::SocketAddress& address,
                  std::uint32_t number, std::uint32_t unknown_source)
     : rdm::Peer(messages, static_cast<rdm::PeerOwner&>(*this), number), of_(endpoint),
-      address_(address), unknown_source_(unknown_source) {}
+      address_(address), unknown_source_(unknown_source),
+      look_(endpoint.domain().engine().settings().rdm_idle.count() > 0
+                ? std::make_unique<Look>(*this)
+                : nullptr) {}
 
 RdmPeer::~RdmPeer() = default;
 
@@ -49,7 +52,7 @@ void RdmPeer::become(const net::SocketAddress& address, std::uint32_t unknown_so
     unknown_source_ = unknown_source;
     machine_ = {};
     current_ = 0;
-    gives_up_ = false;
+    gives_up_ = leaves_ = false;
     rma_waits_ = rma_failed_ = false;
 }
 
@@ -91,19 +94,40 @@ void RdmPeer::act(const Answer& answer, Incoming* request) {
     }
     if (answer.has(RdmAction::connect)) {
         current_ = 0;
-        of_.attempt(*this);
+        // Not in the middle of the end of what its endpoint was connected with.
+        if (answer.stimulus == core::RdmStimulus::ended_wanted) {
+            of_.attempt_soon(*this);
+        } else {
+            of_.attempt(*this);
+        }
     }
-    if (answer.has(RdmAction::leave) && endpoint_) {
-        end_now();
+    if (answer.has(RdmAction::leave)) {
+        leaves_ = true;
+        of_.domain().engine().defer(drop_);
+    }
+    if (answer.has(RdmAction::ask)) {
+        say_of_release(rdm::Kind::ask);
+    }
+    if (answer.has(RdmAction::agree)) {
+        say_of_release(rdm::Kind::agree);
+    }
+    if (answer.has(RdmAction::decline)) {
+        say_of_release(rdm::Kind::decline);
     }
     if (answer.has(RdmAction::retry) || answer.has(RdmAction::expect)) {
         start_timer();
     }
     if (answer.has(RdmAction::go)) {
         rma_waits_ = rma_failed_ = false;
-        DAT_INFO(ep_ctrl, "connected with the peer %s", address_.text().c_str());
+        if (answer.stimulus != core::RdmStimulus::declined) {
+            DAT_INFO(ep_ctrl, "connected with the peer %s", address_.text().c_str());
+        }
         if (is_self()) {
             return; // whose messages need no connection
+        }
+        if (look_) {
+            of_.domain().engine().handshakes().arm(*look_,
+                                                   of_.domain().engine().settings().rdm_idle);
         }
         if (answer.stimulus == core::RdmStimulus::established) {
             connected(endpoint_->engine(), window_, false);
@@ -134,10 +158,36 @@ void RdmPeer::drop_soon() {
 
 void RdmPeer::drop() {
     engine::Domain::forget(drop_);
-    if (endpoint_ && (current_ == 0 || std::exchange(gives_up_, false))) {
+    const bool leaves = std::exchange(leaves_, false);
+    if (endpoint_ && (current_ == 0 || leaves || std::exchange(gives_up_, false))) {
         endpoint_->engine().disconnect(false);
     }
 }
+
+// What nothing has used since the last look is let go, if the peer agrees.
+void RdmPeer::look_for_use() {
+    if (machine_.state() != RdmState::connected) {
+        return;
+    }
+    const std::uint64_t before = std::exchange(look_->activity_, activity());
+    if (before == look_->activity_ && is_quiet() && !rma_waits_) {
+        return act(machine_.unused(current_));
+    }
+    of_.domain().engine().handshakes().arm(*look_, of_.domain().engine().settings().rdm_idle);
+}
+
+void RdmPeer::asked(rdm::Peer&) { act(machine_.asked(current_, !is_quiet() || rma_waits_)); }
+
+void RdmPeer::agreed(rdm::Peer&) {
+    const Answer answer = machine_.agreed(current_);
+    if (answer.has(RdmAction::leave)) {
+        DAT_INFO(ep_ctrl, "the connection with the peer %s is let go, which nothing uses",
+                 address_.text().c_str());
+    }
+    act(answer);
+}
+
+void RdmPeer::declined(rdm::Peer&) { act(machine_.declined(current_)); }
 
 // Not in the middle of its link's work.
 void RdmPeer::end_now() {
@@ -317,6 +367,9 @@ void RdmPeer::raised(const core::ConnectionEvent& event) {
 
 void RdmPeer::remove() {
     of_.domain().engine().handshakes().disarm(*this);
+    if (look_) {
+        of_.domain().engine().handshakes().disarm(*look_);
+    }
     of_.forget(*this);
     attempt_over();
     if (endpoint_) {

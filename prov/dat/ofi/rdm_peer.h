@@ -66,6 +66,9 @@ class RdmPeer final : public rdm::Peer,
     void wanted(rdm::Peer& peer) override;
     void give_up(rdm::Peer& peer) override;
     void confirmed(rdm::Peer& peer) override;
+    void asked(rdm::Peer& peer) override;
+    void agreed(rdm::Peer& peer) override;
+    void declined(rdm::Peer& peer) override;
     // EndpointWatcher
     void raised(const core::ConnectionEvent& event) override;
     void expired() override;
@@ -82,12 +85,21 @@ class RdmPeer final : public rdm::Peer,
               EndpointWatcher& watcher);
     void note_answer(const core::ConnectionEvent& event);
     void start_timer();
+    void look_for_use();
 
     // What has to be done outside of a link's work.
     struct Drop final : engine::Deferred {
         explicit Drop(RdmPeer& peer) : peer_(peer) {}
         void run() override { peer_.drop(); }
         RdmPeer& peer_;
+    };
+
+    // Looks now and then whether the connection is used.
+    struct Look final : engine::Timer {
+        explicit Look(RdmPeer& peer) : peer_(peer) {}
+        void expired() override { peer_.look_for_use(); }
+        RdmPeer& peer_;
+        std::uint64_t activity_ = 0; // as it was last
     };
 
     // The other end of a connection with this endpoint itself: the first tells it all.
@@ -108,10 +120,12 @@ class RdmPeer final : public rdm::Peer,
     core::RdmPeer::Connection current_ = 0; // that the events of endpoint_ belong to; 0: none
     bool attempting_ = false;               // counted by the endpoint
     bool gives_up_ = false;                 // drop() is to end a connection that counts
+    bool leaves_ = false;                   // the same, which both sides have agreed upon
     bool rma_waits_ = false;                // an operation was told to come again
     bool rma_failed_ = false;               // and the attempt that it waited for has failed
     std::uint32_t window_ = 0;
     Drop drop_{*this};
+    std::unique_ptr<Look> look_; // nullptr: connections are kept
 };
 
 } // namespace dat::ofi

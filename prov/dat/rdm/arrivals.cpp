@@ -74,6 +74,15 @@ bool Peer::arrived(const std::byte* message, std::size_t size) {
     case Kind::goodbye:
         said_goodbye_ = true;
         return true;
+    case Kind::ask:
+        owner_.asked(*this);
+        return true;
+    case Kind::agree:
+        owner_.agreed(*this);
+        return true;
+    case Kind::decline:
+        owner_.declined(*this);
+        return true;
     }
     return false;
 }

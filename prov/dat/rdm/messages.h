@@ -146,6 +146,11 @@ class PeerOwner {
     virtual void give_up(Peer& peer) = 0;
     // The first message of a connection that was accepted has come.
     virtual void confirmed(Peer& peer) = 0;
+    // The peer asks whether the connection may be let go, agrees, or declines. In the middle of a
+    // link's work.
+    virtual void asked(Peer& peer) = 0;
+    virtual void agreed(Peer& peer) = 0;
+    virtual void declined(Peer& peer) = 0;
 
   protected:
     ~PeerOwner() = default;
@@ -179,8 +184,15 @@ class Peer : public engine::MessageSink, private engine::Deferred {
     void go_on();
     // The connection may be used for what is posted now.
     bool flows() const { return flowing_; }
-    // The connection is over, or never was one that counted. Nothing of it is outstanding.
+    // The connection is over, or never was one that counted. No request of it is outstanding.
     void parted();
+    // Nothing of the connection is queued, held or outstanding.
+    bool is_quiet() const;
+    // Another number whenever something was posted to the connection, or came by it.
+    std::uint64_t activity() const;
+    // Says one of ask, agree and decline. Behind the first two nothing goes out before go_on();
+    // what is posted is queued.
+    void say_of_release(Kind kind);
     // What is queued or outstanding is over, and each receive that names this peer.
     void fail();
     // The peer has said that it closes its endpoint.
@@ -211,6 +223,7 @@ class Peer : public engine::MessageSink, private engine::Deferred {
 
     void run() override;
     void run_soon();
+    void tell_of_room(bool more);
     bool fits(const Outgoing& out) const {
         return out.length <= eager_ && out.count < kMaxIov && !out.delivered &&
                sent_ - told_ + cost_of(out.length) <= window_;
@@ -232,6 +245,7 @@ class Peer : public engine::MessageSink, private engine::Deferred {
     void note_taken(std::uint32_t taken);
     void took(std::uint32_t cost);
     void let_go(Unexpected& message);
+    void lose_announced();
     void owe_done(std::uint64_t id);
     bool take_message(const Head& head, const std::byte* at, std::size_t size);
     bool take_announced(const Head& head, const std::byte* at, std::size_t size);
@@ -249,6 +263,8 @@ class Peer : public engine::MessageSink, private engine::Deferred {
     bool said_goodbye_ = false;
     bool tells_ = false;       // Endpoint::tell_of_room() is on
     bool confirmed_ = false;   // both sides have this connection
+    bool paused_ = false;      // it may be let go: nothing goes out
+    Kind release_{};           // of ask, agree and decline: what is to be said of that; or 0
     bool greets_ = false;      // the first message has to be said
     std::size_t eager_ = 0;    // bytes of a message that is not announced
     std::uint32_t window_ = 0; // these three of what goes to the peer
@@ -322,6 +338,10 @@ class Messages {
     void discard_claimed(Unexpected& message, const Incoming& in);
     // Whether it was claimed, and neither received nor discarded; the pointer is compared.
     bool is_claimed(const Unexpected* message);
+    // What may be posted beside what there is; of sends, to peers that are not connected or have no
+    // room.
+    std::size_t receives_left() const { return max_receives_ - receives_.used(); }
+    std::size_t sends_left() const { return max_sends_ - sends_.used(); }
     // The oldest receive with that context; its completion is flushed. False: there is none.
     bool cancel(const void* context);
     // All that is posted is over.

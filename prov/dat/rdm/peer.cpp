@@ -43,7 +43,8 @@ void Peer::connected(engine::Endpoint& endpoint, std::uint32_t window, bool acce
     eager_ = kind_ == engine::LinkKind::shm ? kEagerShm : kEagerIwarp;
     window_ = window;
     sent_ = told_ = taken_ = said_taken_ = held_ = reads_ = 0;
-    said_goodbye_ = tells_ = false;
+    said_goodbye_ = tells_ = paused_ = false;
+    release_ = {};
     confirmed_ = greets_ = !accepted;
     flowing_ = confirmed_ && queued_.empty();
     run_soon();
@@ -51,6 +52,7 @@ void Peer::connected(engine::Endpoint& endpoint, std::uint32_t window, bool acce
 
 void Peer::go_on() {
     confirmed_ = true;
+    paused_ = false;
     flowing_ = queued_.empty();
     run_soon();
 }
@@ -60,11 +62,32 @@ void Peer::parted() {
         endpoint_->tell_of_room(false);
     }
     if (endpoint_) {
+        lose_announced();
         ++turn_;
         messages_.left_ += std::exchange(held_, 0);
     }
     endpoint_ = nullptr;
-    flowing_ = tells_ = confirmed_ = false;
+    flowing_ = tells_ = confirmed_ = paused_ = false;
+}
+
+bool Peer::is_quiet() const {
+    return endpoint_ && confirmed_ && !greets_ && release_ == Kind{} && idle() && held_ == 0 &&
+           announced_ == 0 && to_read_.empty() && reading_.empty() &&
+           endpoint_->core().requests().idle();
+}
+
+std::uint64_t Peer::activity() const {
+    return (endpoint_ ? endpoint_->core().requests().next() : 0) + taken_ + held_ + announced_ +
+           told_;
+}
+
+void Peer::say_of_release(Kind kind) {
+    release_ = kind;
+    if (kind != Kind::decline) {
+        paused_ = true;
+        flowing_ = false;
+    }
+    run_soon();
 }
 
 void Peer::fail() {
@@ -77,6 +100,19 @@ void Peer::fail() {
         --queued_count_;
         messages_.finish(queued_.front(), DtoStatus::flushed);
     }
+    lose_announced();
+    for (core::Matching* const matching : {&messages_.tagged_, &messages_.untagged_}) {
+        if (died && matching->posted() > 0) {
+            matching->source_died(number_, [&](core::PostedReceive& each) {
+                messages_.fail(static_cast<Receive&>(each), DtoStatus::flushed);
+            });
+        }
+    }
+    said_goodbye_ = false;
+}
+
+// What the peer has announced cannot be read any more.
+void Peer::lose_announced() {
     for (base::List<Fetch, OfPeer>* const list : {&to_read_, &reading_}) {
         while (!list->empty()) {
             Fetch& fetch = list->front();
@@ -87,20 +123,16 @@ void Peer::fail() {
     while (!to_say_.empty()) {
         messages_.fetches_.give_back(to_say_.pop());
     }
+    if (announced_ == 0) {
+        return;
+    }
     const auto is_announced = [this](const core::UnexpectedMessage& each) {
         return each.source() == number_ && static_cast<const Unexpected&>(each).is_announced();
     };
     for (core::Matching* const matching : {&messages_.tagged_, &messages_.untagged_}) {
-        if (announced_ > 0) {
-            matching->take_each(is_announced, [&](core::UnexpectedMessage& each) {
-                messages_.free(static_cast<Unexpected&>(each));
-            });
-        }
-        if (died && matching->posted() > 0) {
-            matching->source_died(number_, [&](core::PostedReceive& each) {
-                messages_.fail(static_cast<Receive&>(each), DtoStatus::flushed);
-            });
-        }
+        matching->take_each(is_announced, [&](core::UnexpectedMessage& each) {
+            messages_.free(static_cast<Unexpected&>(each));
+        });
     }
     messages_.claimed_.each([&](core::UnexpectedMessage& each) {
         if (is_announced(each)) {
@@ -108,7 +140,6 @@ void Peer::fail() {
         }
     });
     announced_ = 0;
-    said_goodbye_ = false;
 }
 
 bool Peer::is_unused() const {
@@ -228,7 +259,7 @@ PostVerdict Peer::send_otherwise(const Outgoing& out) {
     }
     queued_.push(*send);
     ++queued_count_;
-    if (confirmed_) {
+    if (confirmed_ && !paused_) {
         send_queued();
     } else {
         owner_.wanted(*this);
@@ -260,7 +291,7 @@ bool Peer::send_as_request(Send& send) {
 
 // Those that may go now.
 void Peer::send_queued() {
-    while (!queued_.empty() && confirmed_) {
+    while (!queued_.empty() && confirmed_ && !paused_) {
         Send& send = queued_.front();
         const Outgoing& out = send.what;
         const bool here = out.length <= eager_ && out.count < kMaxIov &&
@@ -465,6 +496,12 @@ void Peer::run() {
         return;
     }
     greets_ = greets_ && !say(Kind::taken, 0);
+    if (endpoint_ && release_ != Kind{} && say(release_, 0)) {
+        release_ = {};
+    }
+    if (paused_) {
+        return tell_of_room(release_ != Kind{});
+    }
     ask();
     say_done();
     if (endpoint_ && taken_ - said_taken_ > messages_.window() / 2) {
@@ -476,8 +513,17 @@ void Peer::run() {
     if (!endpoint_) {
         return;
     }
-    const bool more = greets_ || (!to_read_.empty() && reads_ < kReads) || !to_say_.empty() ||
-                      !queued_.empty() || taken_ - said_taken_ > messages_.window() / 2;
+    const bool more = greets_ || release_ != Kind{} || (!to_read_.empty() && reads_ < kReads) ||
+                      !to_say_.empty() || !queued_.empty() ||
+                      taken_ - said_taken_ > messages_.window() / 2;
+    tell_of_room(more);
+}
+
+// `more`: there is more to be posted than there was room for.
+void Peer::tell_of_room(bool more) {
+    if (!endpoint_) {
+        return;
+    }
     if (more != tells_) {
         tells_ = more;
         endpoint_->tell_of_room(more);

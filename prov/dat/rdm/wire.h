@@ -8,7 +8,7 @@
 //   announced, announced_tagged  Head [data] id, segments times Place: the payload stays with its
 //                                sender, who lets it be read until `done` has come
 //   done                         Head, whose tag is the id
-//   taken, goodbye               Head
+//   taken, goodbye, ask, agree, decline    Head
 //
 // [data] is there with kHasData, [id] with kWantsDone: of a payload that is there already, whose
 // receiver is to say when it is where it belongs.
@@ -34,6 +34,9 @@ enum class Kind : std::uint8_t {
     done,
     taken,   // says nothing but Head::taken
     goodbye, // the endpoint is being closed: nothing follows
+    ask,     // may the connection be let go? Nothing follows unless it is declined
+    agree,   // it may, and nothing follows
+    decline,
 };
 
 // Of a Head; a bit set.
