@@ -8,6 +8,11 @@ build=${DAT_BUILDDIR:-.}
 export FI_PROVIDER_PATH=$build/.libs
 
 "$build/test/bench/bench" --smoke || exit 1
+# Two domains that nothing but the program moves: over TCP what is posted waits for a call in its own.
+for shm in 0 1; do
+    FI_DAT_SHM=$shm FI_CALLS_DOMAINS=2 FI_CALLS_PROGRESS=manual timeout -k 5 120 \
+        "$build/test/bench/fi_calls" dat 127.0.0.1 messages 16 240 || exit 1
+done
 rpma_calls=$build/test/bench/rpma_calls
 [ ! -x "$rpma_calls" ] || "$rpma_calls" 127.0.0.1 writes 4 20 || exit 1
 "$build/test/bench/matching_calls" expected source 100 100 100 || exit 1
