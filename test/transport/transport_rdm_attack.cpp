@@ -3,6 +3,7 @@
 // Transport suite: a peer of a reliable datagram endpoint that keeps to nothing. It is a connected
 // endpoint that says what such a peer says, and something else. What it breaks is its own
 // connection; others go on, and each operation completes once.
+#include "iwarp_bytes.h"
 #include "rdm.h"
 #include "suite.h"
 
@@ -12,7 +13,11 @@
 #include <array>
 #include <memory>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <optional>
+#include <stop_token>
+#include <sys/socket.h>
+#include <thread>
 
 using namespace dat::test;
 using dat::rdm::Head;
@@ -271,4 +276,58 @@ TRANSPORT_TEST(rdm_attack, done_with_what_went_to_another__ends_its_connection_a
     RdmOp& received = victim.friendly.trecv(3, in.data(), in.size());
     cr_assert(RdmNode::wait(received).ok() && RdmNode::wait(sent).ok());
     cr_assert(in == out);
+}
+
+namespace {
+
+// Answers a request as a peer does that lets it in. `gives_up`: and ends the connection, which is
+// seen with the answer.
+raw::Socket answered(raw::Listener& listener, const std::string& address, bool gives_up) {
+    raw::Socket socket = listener.accept();
+    cr_assert(!raw::read_mpa(socket).reply);
+    dat::rdm::Hello hello = at_host_of(address);
+    hello.from = {1, 1};
+    hello.window = 65536;
+    Bytes bytes(dat::rdm::kHelloSize);
+    put(reinterpret_cast<std::byte*>(bytes.data()), hello);
+    const Bytes reply = encode(raw::Mpa{true, raw::kEnhanced, 2, raw::enhanced(4, 4, bytes)});
+    if (!gives_up) {
+        socket.write(reply);
+        return socket;
+    }
+    const int fd = socket.release();
+    const int on = 1;
+    cr_assert_eq(setsockopt(fd, IPPROTO_TCP, TCP_CORK, &on, sizeof on), 0);
+    cr_assert_eq(send(fd, reply.data(), reply.size(), 0), static_cast<ssize_t>(reply.size()));
+    cr_assert_eq(shutdown(fd, SHUT_WR), 0);
+    return raw::Socket(fd);
+}
+
+} // namespace
+
+// On a busy machine an answer may be read when who gave it waits no longer. What is queued does not
+// end with such a connection: the peer is asked once more.
+WIRE_TEST(rdm_attack, peer_that_gave_up_before_its_answer_is_read__is_asked_again) {
+    only_dat();
+    RdmNode node(transport);
+    raw::Listener listener(transport);
+    const std::string address(static_cast<const char*>(listener.address()), node.address().size());
+    const char out = 'x';
+    RdmOp& sent = node.tsend(node.know(address), 7, &out, 1);
+    std::jthread mover([&](const std::stop_token& stop) { // where the program has to
+        while (!stop.stop_requested()) {
+            fi_cq_read(node.cq, nullptr, 0);
+        }
+    });
+    const raw::Socket first = answered(listener, address, true);
+    raw::Socket second = answered(listener, address, false);
+    Bytes message;
+    while (message.empty() || message.front() != static_cast<std::uint8_t>(Kind::tagged)) {
+        message = raw::read_segment(second).payload;
+    }
+    mover.request_stop();
+    mover.join();
+    cr_assert_eq(message.size(), sizeof(Head) + 1);
+    cr_assert_eq(message.back(), 'x');
+    cr_assert(RdmNode::wait(sent).ok());
 }

@@ -6,7 +6,6 @@
 #include "engine/domain.h"
 #include "engine/shared_receives.h"
 
-
 namespace dat::engine {
 
 using core::DtoStatus;

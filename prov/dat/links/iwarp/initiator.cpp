@@ -343,7 +343,14 @@ class Initiator final : public TcpHandshake {
                                        : joint_.why.data();
     }
 
+    // What is queued for a peer of a reliable datagram endpoint would go to this connection, and
+    // end with it. A peer that has given up, since its answer is read so late, is asked again.
+    bool answered_too_late() const { return endpoint_.sink() && gone(); }
+
     void establish(const MpaFrame& reply) {
+        if (answered_too_late()) {
+            return fail(Stimulus::peer_disconnected, Reason::peer_closed);
+        }
         log_tcp(peer_, why_tcp(reply));
         Link::Parameters parameters;
         parameters.dat_peer = reply.from_dat;
