@@ -54,7 +54,9 @@ class Hostile {
     // Says that it is at the victim's own host, at that port. False: it is refused.
     bool connects(std::uint16_t port = kPort) { return connects(at_host_of(victim_), port); }
     bool connects(dat::rdm::Hello hello, std::uint16_t port) {
-        hello.from = {1, 1};
+        if (!hello.from.known()) {
+            hello.from = {1, 1};
+        }
         hello.number = 1;
         hello.window = 65536;
         hello.port = port;
@@ -64,8 +66,15 @@ class Hostile {
         cr_assert_eq(endpoint_.connect(to, bytes), 0);
         until([&] { return !side_.events().empty(); });
         const bool connected = side_.events().front().type == FI_CONNECTED;
+        answer_ = std::move(side_.events().front().data);
         side_.events().pop_front();
         return connected;
+    }
+    // What the victim says of itself: its identity among the rest.
+    dat::rdm::Hello answer() const {
+        dat::rdm::Hello hello;
+        cr_assert(get(reinterpret_cast<const std::byte*>(answer_.data()), answer_.size(), hello));
+        return hello;
     }
     // False: not any more.
     bool say(const Bytes& bytes) {
@@ -103,6 +112,7 @@ class Hostile {
     Side side_;
     Endpoint endpoint_;
     std::string victim_;
+    Bytes answer_; // private data of the last answer
 };
 
 // A node, and a peer of it that keeps to all.
@@ -161,6 +171,19 @@ TRANSPORT_TEST(rdm_attack, who_says_that_it_is_at_another_host__is_refused) {
     }
     Hostile honest(transport, victim.node);
     cr_assert(honest.connects());
+}
+
+// Nor for the endpoint itself, whose connection with itself would end: who it is each peer knows.
+TRANSPORT_TEST(rdm_attack, who_says_that_it_is_the_endpoint_itself__is_refused) {
+    only_dat();
+    Victim victim(transport);
+    Hostile honest(transport, victim.node);
+    cr_assert(honest.connects());
+    dat::rdm::Hello itself = honest.answer();
+    itself.refusal = {};
+    Hostile hostile(transport, victim.node);
+    cr_assert_not(hostile.connects(itself, itself.port));
+    victim.talks();
 }
 
 TRANSPORT_TEST(rdm_attack, what_is_no_message__ends_its_connection_alone) {

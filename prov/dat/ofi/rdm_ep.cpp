@@ -196,6 +196,7 @@ RdmEndpoint::RdmEndpoint(Domain& domain, Info info, void* context)
         throw std::bad_alloc();
     }
     self_.identity = draw_identity();
+    secret_ = {engine::random_bits(), engine::random_bits()};
     peer_info_->ep_attr->type = FI_EP_MSG;
     peer_info_->tx_attr->size = kPeerQueue;
     peer_info_->rx_attr->size = 1;
@@ -563,8 +564,12 @@ void RdmEndpoint::announce(std::unique_ptr<Incoming> request) {
     }
     if (!peer->is_self()) {
         peer->requested(*request, hello);
-    } else if (hello.from == self_.identity) {
+    } else if (hello.from == self_.identity && hello.to == secret_) {
         peer->requested_by_self(*request);
+    } else {
+        DAT_WARN(ep_ctrl,
+                 "a connection request of %s is refused: it says that it is this endpoint itself",
+                 request->peer().text().c_str());
     }
 }
 

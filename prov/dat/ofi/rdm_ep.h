@@ -62,6 +62,8 @@ class RdmEndpoint final : public fid_ep,
 
     // For its peers.
     core::RdmSelf& self() { return self_; }
+    // What only its own connection with itself says: other peers are told its identity.
+    const core::RdmIdentity& secret() const { return secret_; }
     rdm::Hello hello() const;
     // Its make_ready() may fail, and be called again. It is not destroyed under the lock. Throws
     // std::bad_alloc.
@@ -104,6 +106,7 @@ class RdmEndpoint final : public fid_ep,
     std::unique_ptr<AnyListener> listener_;
     bool watched_ = false; // listener_ is, by the domain
     core::RdmSelf self_;
+    core::RdmIdentity secret_;
     std::unique_ptr<rdm::Messages> messages_; // from enable() on
     std::vector<std::unique_ptr<RdmPeer>> peers_;
     std::vector<RdmPeer*> by_number_;

@@ -234,7 +234,7 @@ void RdmPeer::begin_attempt() {
         rdm::Hello hello = of_.hello();
         const core::RdmHello says = machine_.begin(of_.self());
         hello.from = says.from;
-        hello.to = says.to;
+        hello.to = is_self() ? of_.secret() : says.to;
         hello.number = says.number;
         Bytes bytes;
         put(bytes.data(), hello);
