@@ -176,7 +176,7 @@ all_steps() {
     run_step 900 distcheck 'make distcheck'
     finish_step guest 'guest with software RDMA devices, beside those'
     [ $sanitized -ne 0 ] || run_step 1140 sanitized_check 'ASan and UBSan: make check'
-    run_step 300 fuzzing 'fuzzing, short'
+    run_step 450 fuzzing 'fuzzing, short'
     run_step 900 thread_sanitizer 'ThreadSanitizer: build and plain programs'
     return 0
 }
