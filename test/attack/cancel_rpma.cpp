@@ -7,6 +7,7 @@
 #include "cancelled.h"
 
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <pthread.h>
 #include <sched.h>
@@ -49,6 +50,17 @@ void* sleep_in(void* argument) {
     return nullptr;
 }
 
+// A message, without a call that sleeps.
+void exchange(Pair& pair, const char* what) {
+    NEED(rpma_recv(pair.b, pair.theirs.mr, 0, 64, nullptr));
+    NEED(rpma_send(pair.a, pair.mine.mr, 0, 64, RPMA_F_COMPLETION_ALWAYS, nullptr));
+    ibv_wc wc{};
+    while (rpma_cq_get_wc(pair.a.cq(), 1, &wc, nullptr) == RPMA_E_NO_COMPLETION) {
+        sched_yield();
+    }
+    need(wc.status == IBV_WC_SUCCESS, what);
+}
+
 void round(Sleep in, int turns) {
     Config config;
     NEED(rpma_conn_cfg_set_compl_channel(config, in == Sleep::completion_of_two));
@@ -66,14 +78,7 @@ void round(Sleep in, int turns) {
     void* result = nullptr;
     need(pthread_join(thread, &result) == 0 && result == PTHREAD_CANCELED,
          "a call came back, though nothing had happened");
-    // All goes on.
-    NEED(rpma_recv(pair.b, pair.theirs.mr, 0, 64, nullptr));
-    NEED(rpma_send(pair.a, pair.mine.mr, 0, 64, RPMA_F_COMPLETION_ALWAYS, nullptr));
-    ibv_wc wc{};
-    while (rpma_cq_get_wc(pair.a.cq(), 1, &wc, nullptr) == RPMA_E_NO_COMPLETION) {
-        sched_yield();
-    }
-    need(wc.status == IBV_WC_SUCCESS, "a send after a thread was cancelled");
+    exchange(pair, "a send after a thread was cancelled"); // all goes on
     NEED(rpma_conn_disconnect(pair.b));
     expect_event(pair.a, RPMA_CONN_CLOSED);
     Conn again;
@@ -86,25 +91,18 @@ void round(Sleep in, int turns) {
 // What does not sleep is done although a cancellation is pending.
 void pending_elsewhere() {
     Pair pair;
-    char path[] = "/tmp/dat-cancel-XXXXXX";
-    const int file = mkstemp(path);
-    need(file >= 0 && unlink(path) == 0 && ftruncate(file, 4096) == 0, "no file");
-    void* const mapped = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    std::FILE* const file = std::tmpfile();
+    need(file && ftruncate(fileno(file), 4096) == 0, "no file");
+    void* const mapped = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file), 0);
     need(mapped != MAP_FAILED, "no memory");
-    close(file);
+    std::fclose(file);
     run_with_cancellation_pending([&] {
         rpma_mr_local* durable = nullptr;
         NEED(rpma_mr_reg(pair.peer, mapped, 4096,
                          RPMA_MR_USAGE_WRITE_DST | RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT, &durable));
         NEED(rpma_mr_dereg(&durable));
         need(rpma_send(nullptr, nullptr, 0, 0, 0, nullptr) == RPMA_E_INVAL, "no connection");
-        NEED(rpma_recv(pair.b, pair.theirs.mr, 0, 64, nullptr));
-        NEED(rpma_send(pair.a, pair.mine.mr, 0, 64, RPMA_F_COMPLETION_ALWAYS, nullptr));
-        ibv_wc wc{};
-        while (rpma_cq_get_wc(pair.a.cq(), 1, &wc, nullptr) == RPMA_E_NO_COMPLETION) {
-            sched_yield();
-        }
-        need(wc.status == IBV_WC_SUCCESS, "a send");
+        exchange(pair, "a send while a cancellation is pending");
     });
     munmap(mapped, 4096);
 }

@@ -3,10 +3,8 @@
 // What an endpoint reports of its operations: completions, counters, and flags of arrivals.
 #include "engine/endpoint.h"
 
-#include "base/log.h"
 #include "engine/domain.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace dat::engine {

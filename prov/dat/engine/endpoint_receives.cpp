@@ -6,6 +6,8 @@
 #include "engine/domain.h"
 #include "engine/shared_receives.h"
 
+#include <algorithm>
+
 namespace dat::engine {
 
 using core::DtoStatus;
