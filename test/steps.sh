@@ -99,8 +99,8 @@ make_check() { # folder make-arguments...
     local folder=$1 status=0
     shift
     cd "$folder" || return 1
-    # One more than processors: tests of connections wait for much of their time.
-    timeout -k 10 1080 make -j$((jobs + 1)) -k check VERBOSE=1 "$@" || status=1
+    # More than processors: tests of connections wait for much of their time.
+    timeout -k 10 1080 make -j$((jobs * 2)) -k check VERBOSE=1 "$@" || status=1
     if [ -z "$(find . -name '*.trs')" ]; then
         echo 'no test was run'
         return 1
