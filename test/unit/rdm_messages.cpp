@@ -42,8 +42,8 @@ class KeepingLink final : public dat::engine::Link {
 
 // An endpoint with one peer, which it is connected with.
 struct Connected final : dat::rdm::PeerOwner, dat::engine::EndpointOwner {
-    Connected()
-        : messages(domain, &Side::zone, {}, 64, 64), peer(messages, *this, 0),
+    explicit Connected(std::uint64_t many_announced = dat::rdm::kManyAnnounced)
+        : messages(domain, &Side::zone, {}, 64, 64, many_announced), peer(messages, *this, 0),
           endpoint(domain, *this, {24, 1}, &Side::zone) {
         messages.set_queues(&sends, &receives);
         endpoint.set_queues(&sends, nullptr);
@@ -77,6 +77,24 @@ struct Connected final : dat::rdm::PeerOwner, dat::engine::EndpointOwner {
         std::array<std::byte, sizeof(Head)> bytes;
         dat::rdm::put(bytes.data(), Head{kind, 0, 0, 0, 0, tag});
         return peer.arrived(bytes.data(), bytes.size());
+    }
+    bool hears_announced(std::uint64_t id) {
+        std::array<std::byte, sizeof(Head) + sizeof id> bytes;
+        dat::rdm::put(dat::rdm::put(bytes.data(), Head{Kind::announced, 0, 0, 0, 0, 0}), id);
+        return peer.arrived(bytes.data(), bytes.size());
+    }
+    // How many are taken, and held.
+    std::uint64_t announces(std::uint64_t most) {
+        std::uint64_t taken = 0;
+        while (taken < most && hears_announced(taken + 1)) {
+            ++taken;
+        }
+        return taken;
+    }
+    void receive_one() {
+        cr_assert(messages.receive({}) == PostVerdict::posted);
+        domain.run_deferred();
+        all_have_gone();
     }
     // What the oldest that is posted says is the id to say `done` of.
     std::uint64_t id_of_first() {
@@ -164,4 +182,29 @@ Test(rdm_messages, behind_the_question_whether_it_may_be_let_go__what_is_posted_
     cr_assert_eq(c.posted.size(), 2u);
     c.all_have_gone();
     cr_assert_eq(c.sends.take().size(), 1u);
+}
+
+// Somebody who makes many connections holds no more memory than one who makes few: while there are
+// many messages that are announced, each may have few.
+Test(rdm_messages, announced_messages_of_all_peers__are_bounded) {
+    using dat::rdm::kFewAnnounced;
+    constexpr std::uint64_t kMany = kFewAnnounced + 5;
+    Connected c(kMany);
+    cr_assert_eq(c.announces(kMany + 1), kMany);
+    c.receive_one();
+    cr_assert_eq(c.announces(2), 1);
+    // Few may be there in any case.
+    Connected among_many(1);
+    cr_assert_eq(among_many.announces(kMany), kFewAnnounced);
+    among_many.receive_one();
+    cr_assert_eq(among_many.announces(2), 1);
+}
+
+// Those of a connection that has ended count no more.
+Test(rdm_messages, announced_messages_of_a_connection_that_has_ended__make_room) {
+    Connected c(1);
+    cr_assert_eq(c.announces(dat::rdm::kFewAnnounced + 1), dat::rdm::kFewAnnounced);
+    c.peer.parted();
+    c.peer.connected(c.endpoint, 65536, false);
+    cr_assert_eq(c.announces(dat::rdm::kFewAnnounced + 1), dat::rdm::kFewAnnounced);
 }

@@ -29,6 +29,21 @@ void Peer::let_go(Unexpected& message) {
     took(cost);
 }
 
+bool Peer::may_announce() const {
+    return announced_ < kFewAnnounced ||
+           (announced_ < kMaxAnnounced && messages_.announced_ < messages_.many_announced_);
+}
+
+void Peer::one_more_announced() {
+    ++announced_;
+    ++messages_.announced_;
+}
+
+void Peer::no_longer_announced() {
+    --announced_;
+    --messages_.announced_;
+}
+
 void Peer::owe_done(std::uint64_t id) {
     if (!endpoint_ || self_) {
         return;
@@ -174,12 +189,11 @@ bool Peer::take_announced(const Head& head, const std::byte* at, std::size_t siz
                              {places.data(), segments});
         return true;
     }
-    Unexpected* const held =
-        announced_ < kMaxAnnounced ? messages_.new_unexpected(*this, tag, size) : nullptr;
+    Unexpected* const held = may_announce() ? messages_.new_unexpected(*this, tag, size) : nullptr;
     if (!held) {
         return false;
     }
-    ++announced_;
+    one_more_announced();
     held->kind = head.kind;
     held->flags = head.flags;
     std::byte* to = held->behind();
@@ -256,7 +270,7 @@ PostVerdict Peer::send_to_self(const Outgoing& out) {
         }
         send->waits = true;
         waiting_.push(*send);
-        ++announced_;
+        one_more_announced();
     }
     matching.keep(*held);
     return PostVerdict::posted;

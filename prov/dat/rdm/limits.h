@@ -18,6 +18,10 @@ inline constexpr std::size_t kEagerShm = shm::kPiece - kMaxHead;
 inline constexpr std::size_t kEagerIwarp = std::size_t{16} * 1024;
 // Messages of one peer that are announced, and held, at most.
 inline constexpr std::uint32_t kMaxAnnounced = 1U << 20;
+// While those of all peers are so many, a peer may have fewer: else each connection of somebody who
+// makes many could hold as much.
+inline constexpr std::uint64_t kManyAnnounced = std::uint64_t{1} << 23;
+inline constexpr std::uint32_t kFewAnnounced = 1U << 14;
 // What is held for a receive although its sender has gone, in the units of cost_of(). Beyond that
 // nobody is let in, so that who comes again and again does not take all memory.
 inline constexpr std::uint64_t kMaxLeft = std::uint64_t{64} << 20;

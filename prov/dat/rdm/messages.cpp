@@ -53,12 +53,12 @@ void copy(std::span<const engine::Iov> to, std::uint64_t offset, std::span<const
 } // namespace
 
 Messages::Messages(engine::Domain& domain, const void* zone, const Flags& flags,
-                   std::uint32_t max_receives, std::uint32_t max_sends)
+                   std::uint32_t max_receives, std::uint32_t max_sends, std::uint64_t many)
     : domain_(domain), zone_(zone), flags_(flags),
       window_(static_cast<std::uint32_t>(
           std::clamp<std::size_t>(4 * domain.settings().unexpected_bytes, 4096, 1U << 30))),
-      max_receives_(max_receives), max_sends_(max_sends), tagged_(engine::random_bits()),
-      untagged_(engine::random_bits()) {}
+      max_receives_(max_receives), max_sends_(max_sends), many_announced_(many),
+      tagged_(engine::random_bits()), untagged_(engine::random_bits()) {}
 
 Messages::~Messages() { DAT_ASSERT(receives_.used() == 0 && sends_.used() == 0); }
 
@@ -309,7 +309,7 @@ void Messages::give(Unexpected& message, Receive& receive) {
     }
     const std::size_t size = message.size - static_cast<std::size_t>(at - message.behind());
     if (announced) {
-        --peer.announced_;
+        peer.no_longer_announced();
         std::array<Place, kMaxPlaces> places;
         std::memcpy(places.data(), at, size);
         fetch_into(receive, peer, tag, flags, data, id, {places.data(), size / sizeof(Place)});
@@ -434,7 +434,7 @@ void Messages::drop(Unexpected& message) {
         }
     }
     if (announced) {
-        --peer.announced_;
+        peer.no_longer_announced();
     } else if (message.turn == peer.turn_) {
         peer.let_go(message);
     }

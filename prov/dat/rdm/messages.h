@@ -245,6 +245,9 @@ class Peer : public engine::MessageSink, private engine::Deferred {
     void note_taken(std::uint32_t taken);
     void took(std::uint32_t cost);
     void let_go(Unexpected& message);
+    bool may_announce() const; // one message more
+    void one_more_announced();
+    void no_longer_announced();
     void lose_announced();
     void owe_done(std::uint64_t id);
     bool take_message(const Head& head, const std::byte* at, std::size_t size);
@@ -299,9 +302,11 @@ class Messages {
         core::Counter* send = nullptr;
         core::Counter* receive = nullptr;
     };
-    // `zone`: of the memory that is announced. Throws std::bad_alloc.
+    // `zone`: of the memory that is announced. `many`: announced messages, held of all peers, from
+    // which on a peer may have no more than kFewAnnounced. Throws std::bad_alloc.
     Messages(engine::Domain& domain, const void* zone, const Flags& flags,
-             std::uint32_t max_receives, std::uint32_t max_sends);
+             std::uint32_t max_receives, std::uint32_t max_sends,
+             std::uint64_t many = kManyAnnounced);
     ~Messages(); // no peer is left; what is posted was flushed
     Messages(const Messages&) = delete;
     Messages& operator=(const Messages&) = delete;
@@ -402,6 +407,8 @@ class Messages {
     Counters counters_;
     std::uint64_t min_multi_ = 0;
     std::uint64_t left_ = 0; // of connections that have ended: what is held, as held_ of a peer
+    std::uint64_t announced_ = 0; // as announced_ of all peers
+    const std::uint64_t many_announced_;
     core::Matching tagged_;
     core::Matching untagged_;
     base::List<core::UnexpectedMessage, core::InOrder> claimed_;

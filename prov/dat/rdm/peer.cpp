@@ -139,7 +139,7 @@ void Peer::lose_announced() {
             static_cast<Unexpected&>(each).kind = Kind::goodbye;
         }
     });
-    announced_ = 0;
+    messages_.announced_ -= std::exchange(announced_, 0);
 }
 
 bool Peer::is_unused() const {
