@@ -236,24 +236,16 @@ ssize_t CompletionQueue::read_error(fi_cq_err_entry* entry) {
     return 1;
 }
 
-std::uint32_t CompletionQueue::source_for(const net::SocketAddress& address) {
-    std::uint32_t& number = source_numbers_[key_of(address)];
-    if (number == 0) {
-        sources_.push_back(address);
-        number = static_cast<std::uint32_t>(sources_.size());
-    }
-    return number;
-}
-
-// fi_cq(3): into the program's own room, or where it stays.
-void CompletionQueue::give_source(fi_cq_err_entry& entry, std::uint32_t source) const {
-    const net::SocketAddress& address = sources_[source - 1];
+// fi_cq(3): into the program's own room, or where it stays until the next one is read.
+void CompletionQueue::give_source(fi_cq_err_entry& entry, std::uint32_t source) {
+    const net::SocketAddress& address = sources_.address_of(source);
     if (entry.err_data && entry.err_data_size > 0) {
         entry.err_data_size = std::min<std::size_t>(entry.err_data_size, address.size());
         std::memcpy(entry.err_data, address.get(), entry.err_data_size);
     } else {
-        entry.err_data = const_cast<sockaddr*>(address.get());
-        entry.err_data_size = address.size();
+        told_source_ = address;
+        entry.err_data = const_cast<sockaddr*>(told_source_.get());
+        entry.err_data_size = told_source_.size();
     }
 }
 

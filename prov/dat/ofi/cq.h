@@ -6,9 +6,9 @@
 #define DAT_OFI_CQ_H
 
 #include "core/completion.h"
-#include "ofi/address_key.h"
 #include "ofi/domain.h"
 #include "ofi/fid.h"
+#include "ofi/unknown_sources.h"
 #include "ofi/wait.h"
 
 #include <rdma/fi_eq.h>
@@ -16,8 +16,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
-#include <unordered_map>
 
 namespace dat::ofi {
 
@@ -68,7 +66,9 @@ class CompletionQueue final : public fid_cq, public core::CompletionQueue {
     ssize_t read_error(fi_cq_err_entry* entry);
     // What a completion with unknown_source has as its source, for this address. Under the lock.
     // Throws std::bad_alloc.
-    std::uint32_t source_for(const net::SocketAddress& address);
+    UnknownSources::Number source_for(const net::SocketAddress& address) {
+        return sources_.number_of(address, empty());
+    }
     // Lets a thread in read_waiting() return -FI_EAGAIN. From any thread.
     void kick();
     // 0: nothing is there, a thread may sleep on wait_fd(). -FI_EAGAIN: read first.
@@ -121,7 +121,7 @@ class CompletionQueue final : public fid_cq, public core::CompletionQueue {
     // Progresses. Under the lock.
     Look look(std::size_t enough);
     std::size_t threshold(const void* condition, std::size_t count) const;
-    void give_source(fi_cq_err_entry& entry, std::uint32_t source) const;
+    void give_source(fi_cq_err_entry& entry, std::uint32_t source);
 
     Domain& domain_;
     engine::BiasedLock& biased_lock_; // the domain's, in one step
@@ -132,9 +132,8 @@ class CompletionQueue final : public fid_cq, public core::CompletionQueue {
     bool raised_ = false; // signal_ is; guarded by the lock, as the next
     int lent_ = -1;       // the eventfd of who sleeps, -1: none
     std::atomic<bool> kicked_{false};
-    // Addresses that are the sources of completions, whose endpoints may have gone meanwhile.
-    std::deque<net::SocketAddress> sources_;
-    std::unordered_map<AddressKey, std::uint32_t, AddressHash> source_numbers_;
+    UnknownSources sources_;
+    net::SocketAddress told_source_; // what the last error entry points to
 };
 
 inline CompletionQueue& cq_of(fid_cq* f) { return static_cast<CompletionQueue&>(*f); }

@@ -409,17 +409,21 @@ RdmPeer* RdmEndpoint::unused_peer() {
 RdmPeer& RdmEndpoint::at_address(const net::SocketAddress& address) {
     RdmPeer*& found = by_address_[key_of(address)];
     if (!found) {
-        const std::uint32_t unknown = tells_unknown_ && rx_cq_ ? rx_cq_->source_for(address) : 0;
+        UnknownSources::Number unknown;
+        if (tells_unknown_ && rx_cq_) {
+            unknown = rx_cq_->source_for(address);
+        }
         if (RdmPeer* const unused = unused_peer()) {
             by_address_.erase(key_of(unused->address()));
-            unused->become(address, unknown);
+            unused->become(address, std::move(unknown));
             found = unused;
         } else {
             if (peers_.size() == peers_.capacity()) {
                 peers_.reserve(2 * peers_.size() + 16);
             }
-            auto made = std::make_unique<RdmPeer>(
-                *this, *messages_, address, static_cast<std::uint32_t>(peers_.size()), unknown);
+            auto made = std::make_unique<RdmPeer>(*this, *messages_, address,
+                                                  static_cast<std::uint32_t>(peers_.size()),
+                                                  std::move(unknown));
             found = made.get();
             peers_.push_back(std::move(made));
         }

@@ -34,9 +34,9 @@ core::RdmReply reply_in(const rdm::Hello& hello) {
 } // namespace
 
 RdmPeer::RdmPeer(RdmEndpoint& endpoint, rdm::Messages& messages, const net::SocketAddress& address,
-                 std::uint32_t number, std::uint32_t unknown_source)
+                 std::uint32_t number, UnknownSources::Number unknown_source)
     : rdm::Peer(messages, static_cast<rdm::PeerOwner&>(*this), number), of_(endpoint),
-      address_(address), unknown_source_(unknown_source),
+      address_(address), unknown_source_(std::move(unknown_source)),
       look_(endpoint.domain().engine().settings().rdm_idle.count() > 0
                 ? std::make_unique<Look>(*this)
                 : nullptr) {}
@@ -47,9 +47,9 @@ bool RdmPeer::is_at_rest() const {
     return machine_.state() == RdmState::idle || machine_.state() == RdmState::dead;
 }
 
-void RdmPeer::become(const net::SocketAddress& address, std::uint32_t unknown_source) {
+void RdmPeer::become(const net::SocketAddress& address, UnknownSources::Number unknown_source) {
     address_ = address;
-    unknown_source_ = unknown_source;
+    unknown_source_ = std::move(unknown_source);
     machine_ = {};
     current_ = 0;
     gives_up_ = leaves_ = false;
@@ -377,6 +377,7 @@ void RdmPeer::remove() {
     }
     fail();
     engine::Domain::forget(drop_);
+    unknown_source_ = {};
 }
 
 } // namespace dat::ofi

@@ -10,6 +10,7 @@
 #include "engine/reactor.h"
 #include "ofi/ep.h"
 #include "ofi/incoming.h"
+#include "ofi/unknown_sources.h"
 #include "rdm/messages.h"
 
 #include <cstdint>
@@ -30,14 +31,14 @@ class RdmPeer final : public rdm::Peer,
                       public base::Hook<WaitsForTurn>,
                       public base::Hook<AtRest> {
   public:
-    // `unknown_source`: CompletionQueue::source_for() of the address; 0: messages whose source has
-    // no number are as others. Throws std::bad_alloc.
+    // `unknown_source`: CompletionQueue::source_for() of the address; none: messages whose source
+    // has no number are as others. Throws std::bad_alloc.
     RdmPeer(RdmEndpoint& endpoint, rdm::Messages& messages, const net::SocketAddress& address,
-            std::uint32_t number, std::uint32_t unknown_source);
+            std::uint32_t number, UnknownSources::Number unknown_source);
     ~RdmPeer(); // not under the lock; after remove()
 
     const net::SocketAddress& address() const { return address_; }
-    std::uint32_t unknown_source() const { return unknown_source_; }
+    std::uint32_t unknown_source() const { return unknown_source_.value(); }
     // A request that says to be from this address.
     void requested(Incoming& request, const rdm::Hello& hello);
     // The same of this endpoint itself: RDMA of its own memory goes by a connection as well.
@@ -53,7 +54,7 @@ class RdmPeer final : public rdm::Peer,
     bool is_at_rest() const;
     // The same object is the peer at another address from now on. Only of one that is_at_rest()
     // and is_unused().
-    void become(const net::SocketAddress& address, std::uint32_t unknown_source);
+    void become(const net::SocketAddress& address, UnknownSources::Number unknown_source);
     // The endpoint is being closed, and nothing is waited for any more.
     void remove();
     // Its turn has come.
@@ -109,7 +110,7 @@ class RdmPeer final : public rdm::Peer,
 
     RdmEndpoint& of_;
     net::SocketAddress address_;
-    std::uint32_t unknown_source_;
+    UnknownSources::Number unknown_source_;
     core::RdmPeer machine_;
     std::unique_ptr<Endpoint> endpoint_; // made when first needed
     std::unique_ptr<Endpoint> far_end_;  // of a connection with this endpoint itself
