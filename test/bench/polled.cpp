@@ -5,7 +5,11 @@
 //
 //   polled POLLS PAUSE ROUNDS   before each write the target asks its EVD POLLS times, computes
 //                               for PAUSE microseconds, and looks at its memory from then on; the
-//                               write comes within the next millisecond
+//                               write comes within the next millisecond. The target has a
+//                               processor of its own, all other threads have another, on which the
+//                               library's go first, as they would on one of their own
+//   polled floor PAUSE ROUNDS   what the host needs for it: a thread that sleeps in poll(2) is
+//                               woken by an eventfd, and writes
 #include "dat_ends.h"
 
 #include <algorithm>
@@ -14,8 +18,15 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <poll.h>
 #include <random>
+#include <sched.h>
+#include <string>
+#include <string_view>
+#include <sys/eventfd.h>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 namespace {
@@ -52,21 +63,103 @@ struct End : bench::Ia {
 
 std::int64_t now() { return Clock::now().time_since_epoch().count(); }
 
-} // namespace
-
-int main(int argc, char** argv) {
-    if (argc != 4) {
-        std::fputs("usage: polled POLLS PAUSE ROUNDS\n", stderr);
-        return 2;
+// A write by two IAs.
+class Path {
+  public:
+    Path() {
+        bench::connect(source_.ep, target_, target_.ep);
+        bench::wait_for(source_.connections);
+        bench::wait_for(target_.connections);
     }
-    const long polls = std::atol(argv[1]);
-    const auto pause = std::chrono::microseconds(std::atol(argv[2]));
-    const long rounds = std::max(1L, std::atol(argv[3]));
-    End source;
-    End target;
-    bench::connect(source.ep, target, target.ep);
-    bench::wait_for(source.connections);
-    bench::wait_for(target.connections);
+    const std::atomic<std::int64_t>& word() const { return target_.word; }
+    void ask() {
+        DAT_EVENT event;
+        dat_evd_dequeue(target_.transfers, &event);
+    }
+    void write() {
+        source_.word = now();
+        source_.write_to(target_);
+    }
+
+  private:
+    End source_;
+    End target_;
+};
+
+// A write by a thread that an eventfd wakes; nobody to be asked.
+class Floor {
+  public:
+    Floor() : thread_([this] { run(); }) {}
+    ~Floor() {
+        ending_ = true;
+        raise();
+        thread_.join();
+        close(fd_);
+    }
+    Floor(const Floor&) = delete;
+    Floor& operator=(const Floor&) = delete;
+    const std::atomic<std::int64_t>& word() const { return word_; }
+    void ask() {}
+    void write() {
+        written_ = now();
+        raise();
+    }
+
+  private:
+    void raise() const {
+        const std::uint64_t one = 1;
+        if (::write(fd_, &one, sizeof one) != sizeof one) {
+            std::abort();
+        }
+    }
+    void run() {
+        while (!ending_) {
+            pollfd waits{fd_, POLLIN, 0};
+            std::uint64_t sum = 0;
+            if (poll(&waits, 1, -1) == 1 && read(fd_, &sum, sizeof sum) == sizeof sum) {
+                word_.store(written_);
+            }
+        }
+    }
+
+    const int fd_ = eventfd(0, 0);
+    std::atomic<bool> ending_{false};
+    std::atomic<std::int64_t> written_{0};
+    alignas(64) std::atomic<std::int64_t> word_{0};
+    std::thread thread_;
+};
+
+// The calling thread, and those that it makes from here on: on the first or second of these.
+void stay_on(int number, const cpu_set_t& allowed) {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    for (int cpu = 0; cpu < CPU_SETSIZE && number >= 0; ++cpu) {
+        if (CPU_ISSET(cpu, &allowed) && number-- == 0) {
+            CPU_SET(cpu, &one);
+        }
+    }
+    if (CPU_COUNT(&one) != 1 || sched_setaffinity(0, sizeof one, &one) != 0) {
+        std::fputs("two processors are needed\n", stderr);
+        std::exit(2);
+    }
+}
+
+// The threads that there are now, but the calling one. They are the library's.
+void let_go_first() {
+    for (const auto& each : std::filesystem::directory_iterator("/proc/self/task")) {
+        const pid_t thread = std::stoi(each.path().filename());
+        const sched_param priority{.sched_priority = 1};
+        if (thread != gettid() && sched_setscheduler(thread, SCHED_FIFO, &priority) != 0) {
+            std::perror("sched_setscheduler");
+            std::exit(2);
+        }
+    }
+}
+
+template <class P>
+std::vector<double> measure(P& path, long polls, std::chrono::microseconds pause, long rounds,
+                            const cpu_set_t& allowed) {
+    let_go_first();
     std::atomic<long> begun{0};
     std::thread writer([&] {
         std::minstd_rand dice(1);
@@ -75,26 +168,49 @@ int main(int argc, char** argv) {
                 std::this_thread::sleep_for(std::chrono::microseconds(50));
             }
             std::this_thread::sleep_for(std::chrono::microseconds(dice() % 1000));
-            source.word = now();
-            source.write_to(target);
+            path.write();
         }
     });
+    stay_on(0, allowed);
     std::vector<double> took;
     for (long round = 1; round <= rounds; ++round) {
-        DAT_EVENT event;
         for (long i = 0; i < polls; ++i) {
-            dat_evd_dequeue(target.transfers, &event);
+            path.ask();
         }
         for (const auto end = Clock::now() + pause; Clock::now() < end;) {
         }
-        const std::int64_t before = target.word;
+        const std::int64_t before = path.word();
         begun = round;
-        while (target.word == before) {
+        while (path.word() == before) {
         }
-        took.push_back(Microseconds(Clock::duration(now() - target.word)).count());
+        took.push_back(Microseconds(Clock::duration(now() - path.word())).count());
     }
     writer.join();
     std::sort(took.begin(), took.end());
+    return took;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    if (argc != 4) {
+        std::fputs("usage: polled POLLS|floor PAUSE ROUNDS\n", stderr);
+        return 2;
+    }
+    const auto pause = std::chrono::microseconds(std::atol(argv[2]));
+    const long rounds = std::max(1L, std::atol(argv[3]));
+    cpu_set_t allowed;
+    CPU_ZERO(&allowed);
+    sched_getaffinity(0, sizeof allowed, &allowed);
+    stay_on(1, allowed);
+    std::vector<double> took;
+    if (std::string_view(argv[1]) == "floor") {
+        Floor floor;
+        took = measure(floor, 0, pause, rounds, allowed);
+    } else {
+        Path path;
+        took = measure(path, std::atol(argv[1]), pause, rounds, allowed);
+    }
     const auto at = [&](double part) {
         return took[static_cast<std::size_t>(part * static_cast<double>(took.size() - 1))];
     };
