@@ -78,28 +78,34 @@ build() { # program...
     local needed=("$@")
     case " $* " in
     *' test/transport/'*) needed+=(libdat-fi.la test/transport/peer) ;;
+    *' test/attack/scarce_'*) needed+=(libdat-fi.la libdat.la libdat2.la librpma.la) ;;
     esac
     make -s -C "$work/build" -j"$(nproc)" "${needed[@]}" >"$work/log" 2>&1
 }
 
-# The programs of "program:filter program ...".
+# The programs of "program:filter +program ...".
 programs() {
     local each
-    for each; do echo "${each%%:*}"; done | sort -u
+    for each; do
+        each=${each#+}
+        echo "${each%%:*}"
+    done | sort -u
 }
 
 # True: all of them pass.
 pass() { # test...
-    local each filter
+    local each arguments
     for each; do
         if [ "$each" = make_check ]; then
             make -C "$work/build" -j"$(nproc)" -k check >"$work/log" 2>&1 || return 1
             continue
         fi
-        filter=()
-        [ "$each" = "${each#*:}" ] || filter=(--filter "${each#*:}")
+        arguments=(--jobs "$(nproc)")
+        [ "$each" = "${each#*:}" ] || arguments+=(--filter "${each#*:}")
+        [ "$each" = "${each#+}" ] || arguments=()
+        each=${each#+}
         (cd "$work/build" && DAT_SRCDIR=$work/tree DAT_BUILDDIR=$work/build \
-            timeout -k 5 300 "./${each%%:*}" "${filter[@]}" --jobs "$(nproc)") \
+            timeout -k 5 300 "./${each%%:*}" "${arguments[@]}") \
             >"$work/log" 2>&1 </dev/null || return 1
     done
 }
