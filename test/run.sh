@@ -155,7 +155,7 @@ tally() { # passed failed skipped
 all_steps() {
     run_step 600 packages 'Debian packages' || return 1
     run_step 120 distribution 'distribution: autoreconf, make dist' || return 1
-    run_step 900 release 'release build, g++' || return 1
+    run_step 1500 release 'release build, g++' || return 1
     run_step 1140 release_check 'release: make check'
     run_step 60 install 'make install, and what it installed'
     if [ -f "$work/prefix/lib/libfabric/libdat-fi.so" ]; then
@@ -179,14 +179,14 @@ all_steps() {
     run_step 180 kill 'either side killed at random: TCP, memory'
     finish_step relay 'packets harmed between two namespaces, beside those'
     # The guest has one processor, and the builds beside it come second (lowly).
-    start_step 1700 guest
-    run_step 1500 sanitized 'ASan and UBSan build, clang'
+    start_step 2000 guest
+    run_step 1800 sanitized 'ASan and UBSan build, clang'
     local sanitized=$?
-    run_step 900 distcheck 'make distcheck'
+    run_step 1200 distcheck 'make distcheck'
     finish_step guest 'guest with software RDMA devices, beside those'
     [ $sanitized -ne 0 ] || run_step 1140 sanitized_check 'ASan and UBSan: make check'
     run_step 450 fuzzing 'fuzzing, short'
-    run_step 900 thread_sanitizer 'ThreadSanitizer: build and plain programs'
+    run_step 1200 thread_sanitizer 'ThreadSanitizer: build and plain programs'
     return 0
 }
 
@@ -194,7 +194,7 @@ all_steps() {
 quick_steps() {
     run_step 600 quick_packages 'Debian packages' || return 1
     run_step 120 distribution 'distribution: autoreconf, make dist' || return 1
-    run_step 600 quick 'build without optimization, g++' || return 1
+    run_step 900 quick 'build without optimization, g++' || return 1
     run_step 600 quick_check 'make check, without what takes long'
     return 0
 }
