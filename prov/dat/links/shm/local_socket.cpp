@@ -119,9 +119,8 @@ ssize_t receive(const net::Socket& socket, std::span<std::byte> into) {
 
 bool take_rings(const net::Socket& wake_socket, bool refuses) {
     std::array<std::byte, 64> rings;
-    constexpr auto kFull = static_cast<ssize_t>(rings.size());
-    ssize_t n = kFull;
-    for (int i = 0; i < 4 && n == kFull; ++i) { // behind fewer there is nothing now
+    ssize_t n = 1;
+    for (int i = 0; i < 4 && n > 0; ++i) {
         n = receive(wake_socket, rings, refuses);
     }
     return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
