@@ -93,12 +93,16 @@ void Cno::raise_all() {
 }
 
 // One that has been closed meanwhile is not in it any more.
-void Cno::watch(const std::vector<pollfd>& watched) const {
+bool Cno::watch(std::span<const pollfd> watched) const {
+    bool each_is_in = true;
     for (const pollfd& each : watched) {
         epoll_event event{};
         event.events = EPOLLIN;
-        epoll_ctl(epoll_, EPOLL_CTL_ADD, each.fd, &event);
+        if (epoll_ctl(epoll_, EPOLL_CTL_ADD, each.fd, &event) != 0) {
+            each_is_in = each_is_in && errno != ENOMEM && errno != ENOSPC;
+        }
     }
+    return each_is_in;
 }
 
 Evd* Cno::triggered() {

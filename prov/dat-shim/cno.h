@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -54,8 +55,9 @@ class Cno final : public Object {
     void detach(Evd& evd);
     // Who sleeps looks again.
     void kick();
-    // To a CNO that has a descriptor: the descriptors of an EVD of it, whose lock is held.
-    void watch(const std::vector<pollfd>& watched) const;
+    // To a CNO that has a descriptor: the descriptors of an EVD of it, whose lock is held. False:
+    // not each of them, for want of memory.
+    [[nodiscard]] bool watch(std::span<const pollfd> watched) const;
     // IA-8: the agent is not called any more. Waits until it has returned.
     void end_agent();
 

@@ -35,6 +35,9 @@ class Addresses {
     Addresses() : list_(nullptr, freeifaddrs) {
         ifaddrs* raw = nullptr;
         if (kernel::uncancelled(getifaddrs, &raw) != 0) {
+            if (errno == ENOMEM) {
+                throw std::bad_alloc();
+            }
             return;
         }
         list_.reset(raw);
@@ -85,7 +88,7 @@ Info find_on(const Addresses& addresses, const std::string& adapter, const std::
         const Info found = offers_at(*entry->ifa_addr, make_hints());
         for (const fi_info* info = found.get(); info; info = info->next) {
             if (!is_port(adapter) || adapter == info->domain_attr->name) {
-                return Info(fi_dupinfo(info));
+                return copy(*info);
             }
         }
     }
@@ -96,7 +99,7 @@ Info find_on(const Addresses& addresses, const std::string& adapter, const std::
 Info first_of(const Info& list, std::uint32_t format) {
     for (const fi_info* info = list.get(); info; info = info->next) {
         if (info->addr_format == format) {
-            return Info(fi_dupinfo(info));
+            return copy(*info);
         }
     }
     return nullptr;
@@ -131,6 +134,9 @@ std::int32_t queue_size_of(const fi_info& info) {
     for (; size > 1; size /= 2) {
         Info hints = make_hints();
         hints->domain_attr->name = strdup(info.domain_attr->name);
+        if (!hints->domain_attr->name) {
+            throw std::bad_alloc();
+        }
         hints->tx_attr->size = hints->rx_attr->size = static_cast<std::size_t>(size);
         if (offers_at(*static_cast<const sockaddr*>(info.src_addr), std::move(hints))) {
             break;

@@ -157,10 +157,7 @@ Return Ep::create(Ia& ia, const Parts& parts, const EpAttributes* attributes, Ep
 }
 
 Return Ep::open() {
-    Info info(fi_dupinfo(&ia().info()));
-    if (!info) {
-        throw std::bad_alloc();
-    }
+    const Info info = copy(ia().info());
     const std::uint64_t key = parts_.pz ? *parts_.pz->key() : 0;
     info->ep_attr->auth_key = static_cast<std::uint8_t*>(std::malloc(sizeof key));
     if (!info->ep_attr->auth_key) {

@@ -60,7 +60,11 @@ Return Evd::create(Ia& ia, std::int32_t min_length, Cno* cno, std::uint32_t stre
         cno->expect_one_more();
     }
     evd = ia.make<Evd>(ia, min_length, streams);
-    return cno ? evd->set_cno(cno) : kSuccess;
+    const Return rc = cno ? evd->set_cno(cno) : kSuccess;
+    if (rc) {
+        ia.destroy(*evd);
+    }
+    return rc;
 }
 
 Return Evd::free() {
@@ -131,8 +135,13 @@ Return Evd::set_waitable(bool on) {
 }
 
 Return Evd::set_cno(Cno* cno) {
+    Wake wake;
     if (cno) {
         cno->expect_one_more();
+        const pollfd own{cno->has_descriptor() ? wake.fd() : -1, POLLIN, 0};
+        if (cno->has_descriptor() && (own.fd < 0 || !cno->watch({&own, 1}))) {
+            return fail(Type::insufficient_resources, Sub::resource_device);
+        }
     }
     Cno* before = nullptr;
     {
@@ -142,7 +151,7 @@ Return Evd::set_cno(Cno* cno) {
         if (!waiting_) {
             lend(-1); // it was the former CNO's
         }
-        wake_.drop();
+        wake_.swap(wake);
         update_direct();
     }
     if (cno == before) {
@@ -372,11 +381,13 @@ void Evd::watch_by_descriptor() {
         changes += 1 + of_queue;
     });
     const bool same = std::exchange(watched_changes_, changes) == changes;
-    if (!same && !base::attempt([&] {
-            std::vector<pollfd> watched{{wake_.fd(), POLLIN, 0}};
-            add_descriptors(watched);
-            cno_->watch(watched);
-        })) {
+    bool each_is_in = true;
+    const bool had_memory = same || base::attempt([&] {
+                                std::vector<pollfd> watched;
+                                add_descriptors(watched);
+                                each_is_in = cno_->watch(watched);
+                            });
+    if (!had_memory || !each_is_in) {
         watched_changes_ = 0; // who is woken looks, and it is tried again
         return wake_.raise();
     }

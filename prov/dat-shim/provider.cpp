@@ -7,6 +7,7 @@
 
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
 #include <rdma/providers/fi_prov.h>
 
 #include <new>
@@ -49,10 +50,19 @@ Info make_hints() {
 
 Info get_info(const char* node, std::uint64_t flags, const fi_info* hints) {
     fi_info* found = nullptr;
-    if (provider().getinfo(kVersion, node, nullptr, flags, hints, &found) != 0) {
-        return nullptr;
+    const int rc = provider().getinfo(kVersion, node, nullptr, flags, hints, &found);
+    if (rc == -FI_ENOMEM) {
+        throw std::bad_alloc();
     }
-    return Info(found);
+    return Info(rc == 0 ? found : nullptr);
+}
+
+Info copy(const fi_info& info) {
+    Info made(fi_dupinfo(&info));
+    if (!made) {
+        throw std::bad_alloc();
+    }
+    return made;
 }
 
 void suit(fi_info& info) {

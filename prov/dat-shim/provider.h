@@ -22,8 +22,11 @@ using Info = std::unique_ptr<fi_info, InfoDeleter>;
 // any thread, progress without calls. Throws std::bad_alloc.
 Info make_hints();
 
-// fi_getinfo() of the provider. nullptr: nothing is offered.
+// fi_getinfo() of the provider. nullptr: nothing is offered. Throws std::bad_alloc.
 Info get_info(const char* node, std::uint64_t flags, const fi_info* hints);
+
+// Of the first of a list, alone. Throws std::bad_alloc.
+Info copy(const fi_info& info);
 
 // Makes an offer what the libraries need: memory has virtual addresses and random keys; a write
 // with immediate data takes a receive, as on InfiniBand; what nothing asks for is left out.

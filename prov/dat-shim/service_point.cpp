@@ -12,6 +12,7 @@
 #include <rdma/fi_cm.h>
 #include <rdma/fi_errno.h>
 
+#include <cerrno>
 #include <climits>
 #include <cstring>
 #include <netinet/in.h>
@@ -74,9 +75,9 @@ Return ServicePoint::create(Ia& ia, const Asked& asked, ServicePoint*& point) {
 }
 
 Return ServicePoint::open() {
-    Info info(fi_dupinfo(&ia().info()));
+    const Info info = copy(ia().info());
     fid_eq* const queue = asked_.evd->event_queue(ia());
-    if (!info || !queue) {
+    if (!queue) {
         return fail(Type::insufficient_resources, Sub::resource_tevd);
     }
     std::memcpy(info->src_addr, &address_, info->src_addrlen);
@@ -107,7 +108,9 @@ Return ServicePoint::listen() {
     case -FI_EACCES:
         return bad_argument(2); // a privileged port
     case -FI_EMFILE:
+    case -ENFILE:
     case -FI_ENOMEM:
+    case -FI_ENOSPC:
         return fail(Type::insufficient_resources, Sub::resource_device);
     default:
         return asked_.qualifier == 0 ? fail(Type::conn_qual_unavailable) : bad_argument(2);

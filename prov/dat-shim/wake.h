@@ -38,6 +38,9 @@ class Wake {
             forget();
         }
     }
+    void swap(Wake& other) {
+        fd_.store(other.fd_.exchange(made(), std::memory_order_relaxed), std::memory_order_relaxed);
+    }
     // -1: out of descriptors.
     int fd() {
         if (made() < 0) {

@@ -85,10 +85,7 @@ shim::Info offers(const Address& address, bool local) {
 }
 
 shim::Info suited(const fi_info& offer) {
-    shim::Info own(fi_dupinfo(&offer));
-    if (!own) {
-        throw std::bad_alloc();
-    }
+    shim::Info own = shim::copy(offer);
     shim::suit(*own);
     return own;
 }

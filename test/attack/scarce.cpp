@@ -152,6 +152,7 @@ struct Shared {
     char what[32];
     char where[32];
     std::uintptr_t offset;
+    bool missing; // what was refused has to be there, and has not been asked for again
 };
 Shared* g_shared = nullptr;
 
@@ -159,13 +160,32 @@ std::atomic<int> g_resource{-1}; // -1: nothing is scarce
 std::atomic<long> g_left{0};
 std::atomic<bool> g_and_on{false};
 std::atomic<bool> g_failed{false};
-thread_local bool t_busy = false; // in here: what happens now is none of the library's
+std::atomic<bool> g_unasked{false}; // the same, since has_just_failed() was called
+thread_local bool t_busy = false;   // in here: what happens now is none of the library's
+
+// Nothing stands in for one of these. Shared memory is done without, and so is a look at a file.
+bool is_needed(const char* what) {
+    for (const char* each : {"epoll_create1", "eventfd", "timerfd_create", "pthread_create"}) {
+        if (std::strcmp(what, each) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
 
 void note(const char* what, std::uintptr_t at) {
     const Range* const range = known(at);
     std::snprintf(g_shared->what, sizeof g_shared->what, "%s", what);
     std::snprintf(g_shared->where, sizeof g_shared->where, "%s", range ? range->name : "?");
     g_shared->offset = range ? at - range->base : at;
+    g_shared->missing = is_needed(what);
+}
+
+// This is what failed, asked for again.
+bool is_noted(const char* what, std::uintptr_t at) {
+    const Range* const range = known(at);
+    return at - (range ? range->base : 0) == g_shared->offset &&
+           std::strcmp(what, g_shared->what) == 0;
 }
 
 // --- what is there ---
@@ -268,8 +288,12 @@ bool fails(Resource resource, void* caller, const char* what) {
         fails = left == 1 || (left < 1 && g_and_on);
         if (left == 1) {
             note(what, at);
+        } else if (!fails && left < 1 && is_noted(what, at)) {
+            g_shared->missing = false;
         }
-        g_failed = g_failed || fails;
+        if (fails) {
+            g_failed = g_unasked = true;
+        }
     }
     t_busy = false;
     return fails;
@@ -292,6 +316,7 @@ void gone(void* memory) {
 }
 
 bool has_failed() { return g_failed; }
+bool has_just_failed() { return g_unasked.exchange(false); }
 void violation(const char* format, ...) {
     ++g_shared->wrong;
     std::fprintf(stderr, "%s, number %ld (%s for %s+0x%zx): ", g_name, g_shared->nth,
@@ -322,7 +347,7 @@ constexpr unsigned kLongest = 60; // seconds, for one run
 
 void grow_scarce(Resource resource, long nth, bool and_on) {
     alarm(kLongest);
-    g_failed = false;
+    g_failed = g_unasked = false;
     g_shared->nth = nth;
     g_left = nth;
     g_and_on = and_on;
@@ -383,6 +408,9 @@ void run_warm(Resource resource, bool and_on, Run run) {
             failed = plenty_again();
             if (!done && !failed) {
                 violation("the run fails where nothing does");
+            }
+            if (done && failed && g_shared->missing) {
+                violation("the run goes on without it");
             }
             if (failed && !run()) {
                 violation("the next run fails, where nothing does any more");

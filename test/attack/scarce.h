@@ -20,6 +20,8 @@ enum class Resource : int {
 
 // Something has failed by now, so that the run need not succeed.
 bool has_failed();
+// Something has since the last time that this was called: before the call that answers now.
+bool has_just_failed();
 // There is no more to be waited for: nothing may come any more, or nothing has for too long, which
 // is a violation in `what`.
 bool waited_enough(const char* what, std::chrono::steady_clock::duration since);
@@ -29,10 +31,12 @@ void violation(const char* format, ...) __attribute__((format(printf, 1, 2)));
 // Does everything from opening to closing. False: a call failed, and all was closed.
 using Run = bool (*)();
 
-// Runs `run` for every N that there is: once with the failure, and once again without, which
-// has to succeed; afterwards as much is allocated and open as before. Each time in one process,
-// unless the library has not been called before: `load` is what a process does once, nullptr:
-// that is left out. Returns how much was wrong, which has been printed. `name`: for messages.
+// Runs `run` for every N that there is: once with the failure, which it may not survive where a
+// thread, an eventfd or the like is missing that was not asked for again; and once again
+// without, which has to succeed; afterwards as much is allocated and open as before. Each time in
+// one process, unless the library has not been called before: `load` is what a process does once,
+// nullptr: that is left out. Returns how much was wrong, which has been printed. `name`: for
+// messages.
 int sweep(const char* name, Run load, Run run);
 // The same over TCP and over shared memory, with `waits` false and then true, which `run` looks at:
 // whether it sleeps where something is to come. `load` once.

@@ -21,11 +21,25 @@ namespace dat::test {
         }                                                                                          \
     } while (false)
 
+// The answers that say that something is short.
+inline bool is_scarcity(long result) {
+    return result == -FI_ENOMEM || result == -FI_EMFILE || result == -FI_EAGAIN ||
+           result == -FI_ENOSPC;
+}
+
 inline bool answered(long result, const char* what) {
-    if (result < 0 && !has_failed()) {
+    const bool just = has_just_failed();
+    if (result < 0 && (!has_failed() || (just && !is_scarcity(result)))) {
         violation("%s: %s", what, fi_strerror(static_cast<int>(-result)));
     }
     return result >= 0;
+}
+
+// A run goes no further than `what`: a reason is in an event or a completion.
+inline void stopped(const char* what) {
+    if (!has_failed()) {
+        violation("%s: an error", what);
+    }
 }
 
 template <class Fid> void close(Fid*& fid, const char* what) {

@@ -86,6 +86,9 @@ bool find(Side& side) {
     if (rc) {
         side.info = nullptr;
     }
+    if (rc == -FI_ENODATA && has_just_failed()) {
+        return false; // libfabric leaves out who cannot answer
+    }
     STEP(rc);
     return true;
 }
@@ -176,7 +179,7 @@ template <class Done> bool await(const char* what, Done&& done, bool ends = fals
             read_events(side, pause);
             read_completions(side, pause);
             if (side.wrong || (side.ended > 0 && !ends)) {
-                answered(-FI_EIO, what);
+                stopped(what);
                 return false;
             }
         }

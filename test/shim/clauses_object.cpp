@@ -395,8 +395,9 @@ Test(shim_object, an_endpoint_that_is_refused__says_why) {
 // A sanitizer needs descriptors to check what it checks.
 #ifndef DAT_SANITIZED
 
-// IA-6: a process that has no descriptor left is told so, and that alone.
-Test(shim_object, an_ia_without_descriptors__is_insufficient_resources) {
+// Opens the adapter of that name in a process with no descriptor, with one, and so on, until it
+// opens; until then it is refused for that, and that alone.
+static void open_with_ever_more_descriptors(std::string name) {
     rlimit few{};
     cr_assert_eq(getrlimit(RLIMIT_NOFILE, &few), 0);
     few.rlim_cur = std::min<rlim_t>(few.rlim_cur, 256);
@@ -407,25 +408,36 @@ Test(shim_object, an_ia_without_descriptors__is_insufficient_resources) {
     }
     DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
     DAT_IA_HANDLE ia;
-    const auto give_back = [&](std::size_t left) {
-        for (; all.size() > left; all.pop_back()) {
-            close(all.back());
-        }
-    };
     const std::size_t most = all.size();
     DAT_RETURN code = DAT_SUCCESS;
-    for (std::size_t free = 0; free < most; ++free) {
-        give_back(most - free);
-        code = dat_ia_open(const_cast<DAT_NAME_PTR>(place().adapter), 8, &async, &ia);
-        if (code == DAT_SUCCESS) {
-            cr_assert_gt(free, 1u);
-            EXPECT_OK(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
-            break;
-        }
+    while ((code = dat_ia_open(name.data(), 8, &async, &ia)) != DAT_SUCCESS && !all.empty()) {
         EXPECT_TYPE(code, DAT_INSUFFICIENT_RESOURCES);
+        close(all.back());
+        all.pop_back();
     }
     EXPECT_OK(code);
-    give_back(0);
+    cr_assert_gt(most - all.size(), 1u);
+    std::ranges::for_each(all, close);
+    EXPECT_OK(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
+}
+
+// IA-6
+Test(shim_object, an_ia_without_descriptors__is_insufficient_resources) {
+    setenv("DAT_OVERRIDE", "/dev/null", 1);
+    open_with_ever_more_descriptors(place().adapter);
+}
+
+// IA-6, REG-1: a dat.conf that could not be read is read once it can be.
+Test(shim_object, an_ia_without_descriptors__is_in_dat_conf_all_the_same) {
+    const int conf = memfd_create("dat.conf", 0);
+    cr_assert_geq(conf, 0);
+    const std::string line = std::string("named") + (DAT_TEST_API == 20 ? " u2.0" : " u1.2") +
+                             " nonthreadsafe default library.so.2 dapl.2.0 \"" + place().adapter +
+                             " 0\" \"\"\n";
+    cr_assert_eq(write(conf, line.data(), line.size()), static_cast<ssize_t>(line.size()));
+    setenv("DAT_OVERRIDE", ("/proc/self/fd/" + std::to_string(conf)).c_str(), 1);
+    open_with_ever_more_descriptors("named");
+    close(conf);
 }
 
 #endif

@@ -192,7 +192,7 @@ const Outcome& Facts::variables() {
 
 const std::vector<ofi::LocalAddress>& Facts::addresses() {
     if (!addresses_) {
-        addresses_ = ofi::local_addresses();
+        ofi::local_addresses(addresses_.emplace()); // none where it fails
     }
     return *addresses_;
 }

@@ -128,7 +128,8 @@ std::vector<Entry> list_entries(std::string& why) {
         return {};
     }
     const ofi::Info owner(list);
-    const std::vector<ofi::LocalAddress> all = ofi::local_addresses();
+    std::vector<ofi::LocalAddress> all;
+    ofi::local_addresses(all); // none where it fails
     std::vector<Entry> entries;
     for (fi_info* info = list; info; info = info->next) {
         if (std::string_view(info->fabric_attr->prov_name) == ofi::kProviderName) {

@@ -9,6 +9,7 @@
 #include <arpa/inet.h>
 #include <array>
 #include <bit>
+#include <cerrno>
 #include <cstdint>
 #include <cstring>
 #include <ifaddrs.h>
@@ -105,22 +106,22 @@ bool same_prefix(const SocketAddress& a, const SocketAddress& b, unsigned length
     return true;
 }
 
-std::vector<LocalAddress> local_addresses() {
+int local_addresses(std::vector<LocalAddress>& all) {
     const kernel::NoCancel within;
+    all.clear();
     ifaddrs* raw = nullptr;
     if (getifaddrs(&raw) != 0) {
-        return {};
+        return -errno;
     }
     const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> list(raw, freeifaddrs);
     const InterfaceSurvey survey;
-    std::vector<LocalAddress> all;
     for (const ifaddrs* entry = list.get(); entry; entry = entry->ifa_next) {
         if (usable(*entry)) {
             all.push_back(describe(*entry, survey));
         }
     }
     std::ranges::stable_sort(all, {}, rank);
-    return all;
+    return 0;
 }
 
 const LocalAddress* find_local(const std::vector<LocalAddress>& all, const SocketAddress& address) {

@@ -28,8 +28,9 @@ struct LocalAddress {
 
 // Those of interfaces that are up, in the order in which they are offered: loopback last, before
 // it link-local ones and those without a carrier; else by the class of the interface, IPv4 before
-// IPv6, by speed, and in the kernel's order. Some system calls. Throws std::bad_alloc.
-std::vector<LocalAddress> local_addresses();
+// IPv6, by speed, and in the kernel's order. Some system calls. 0, or -errno and none: the kernel
+// cannot be asked, out of memory or descriptors. Throws std::bad_alloc.
+int local_addresses(std::vector<LocalAddress>& all);
 
 // Whether the first `length` bits are equal.
 bool same_prefix(const SocketAddress& a, const SocketAddress& b, unsigned length);

@@ -56,7 +56,7 @@ struct Route {
 class Search {
   public:
     Search(std::uint32_t version, std::uint64_t flags, const fi_info* hints)
-        : version_(version), flags_(flags), hints_(hints), locals_(local_addresses()) {}
+        : version_(version), flags_(flags), hints_(hints) {}
 
     int run(const char* node, const char* service, Info& result);
 
@@ -88,7 +88,7 @@ class Search {
     const std::uint32_t version_;
     const std::uint64_t flags_;
     const fi_info* const hints_; // may be nullptr
-    const std::vector<LocalAddress> locals_;
+    std::vector<LocalAddress> locals_;
     std::vector<Route> routes_;
     Info found_;
     fi_info** tail_ = nullptr;
@@ -319,6 +319,11 @@ int Search::run(const char* node, const char* service, Info& result) {
     }
     if (transport == Transport::soft && !soft && !rdm) {
         return nothing(why.what, why.routine);
+    }
+    if (const int rc = local_addresses(locals_)) {
+        DAT_WARN(core, "fi_getinfo(): the addresses of this host cannot be read: %s",
+                 std::strerror(-rc));
+        return rc;
     }
     if (const int rc = find_routes(node, service)) {
         return rc;
