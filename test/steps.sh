@@ -79,18 +79,32 @@ criterion_counts() {
 # What runs beside a step that has less time to spare.
 lowly() { renice -n 10 -p $BASHPID >/dev/null; }
 
+# A compiler that does not read anew what at least 20 sources include of the C++ library. What
+# is built with it is built without it in another step, or an #include line that is missing would
+# not be noticed.
+precompiled() { # compiler
+    local headers=$work/headers/std.h
+    if [ ! -f "$headers" ]; then
+        mkdir -p "$work/headers" &&
+            grep -rhoE '^#include <[a-z_]+>' "$root/prov" "$root/util" "$root/test" | sort | uniq -c |
+            awk '$1 >= 20 {print $2, $3}' >"$headers" || return 1
+    fi
+    echo "bash $root/test/precompiled.sh $work/headers $1"
+}
+
 # Configures the unpacked distribution in build folder $1, and builds the
-# provider, and the tests with flags of their own: of what they take to compile, most is
-# their optimization, which proves nothing. The folders of one compiler share what configure
-# found out. Where a line came from is all that a log wants: whole debug information would be a
-# quarter of the time.
-build() { # folder cache flags-of-the-tests options...
-    local folder=$1 cache=$2 test_flags=$3
-    shift 3
+# provider with one compiler, and the tests with another, and with flags of their own: of what they
+# take to compile, most is their optimization, which proves nothing. The folders of one compiler
+# share what configure found out. Where a line came from is all that a log wants: whole debug
+# information would be a quarter of the time.
+build() { # folder cache compiler compiler-of-the-tests flags-of-the-tests options...
+    local folder=$1 cache=$2 compiler=$3 test_compiler=$4 test_flags=$5
+    shift 5
     mkdir -p "$folder" && cd "$folder" &&
         "$work/source/configure" -q --cache-file="$work/$cache.cache" \
             --prefix="$work/prefix" --libdir="$work/prefix/lib" --enable-werror "$@" &&
-        make -j"$jobs" && make -j"$jobs" check TESTS= CXXFLAGS="$test_flags"
+        make -j"$jobs" CXX="$compiler" &&
+        make -j"$jobs" check TESTS= CXX="$test_compiler" CXXFLAGS="$test_flags"
 }
 
 # Runs the tests of build folder $1, and counts them. Has a limit of its own,
@@ -132,9 +146,11 @@ step_distribution() {
         tar -C "$work/source" --strip-components=1 -xf dat-*.tar.gz && chmod -R a-w "$work/source"
 }
 
-step_release() { build "$work/release" g++ -O0 CXXFLAGS="$release_flags"; }
+step_release() {
+    build "$work/release" g++ g++ "$(precompiled g++)" -O0 CXXFLAGS="$release_flags"
+}
 
-step_quick() { build "$work/quick" g++-quick -O0 CXXFLAGS=-O0; }
+step_quick() { build "$work/quick" g++-quick g++ "$(precompiled g++)" -O0 CXXFLAGS=-O0; }
 
 step_quick_check() {
     make_check "$work/quick" TESTS="$(make -s -C "$work/quick" dat-list-quick-tests)"
@@ -254,8 +270,8 @@ step_rpma_examples() {
 # errors here, as g++'s are in the release build.
 step_sanitized() {
     lowly
-    build "$work/sanitized" clang '-O0 -g1' --enable-sanitizer=address,undefined \
-        CXX=clang++-14 CXXFLAGS='-O1 -g1'
+    build "$work/sanitized" clang "$(precompiled clang++-14)" clang++-14 '-O0 -g1' \
+        --enable-sanitizer=address,undefined CXX=clang++-14 CXXFLAGS='-O1 -g1'
 }
 
 # The checks of the sources were run by the release build.
@@ -314,15 +330,15 @@ step_guest() {
 }
 
 step_thread_sanitizer() {
-    local tests
-    tests=$(make -s -C "$work/release" dat-list-tsan-tests) || return 1
-    if [ -z "$tests" ]; then
-        echo 'no plain test program is there yet'
-        return 0
-    fi
-    build "$work/tsan" g++-tsan '-O1 -g1' --enable-sanitizer=thread --without-criterion \
-        --without-rapidcheck CXXFLAGS='-O1 -g1' || return 1
-    make_check "$work/tsan" TESTS="$tests"
+    local compiler
+    lowly
+    compiler=$(precompiled g++) &&
+        build "$work/tsan" g++-tsan "$compiler" "$compiler" '-O1 -g1' --enable-sanitizer=thread \
+            --without-criterion --without-rapidcheck CXXFLAGS='-O1 -g1'
+}
+
+step_thread_sanitizer_check() {
+    make_check "$work/tsan" TESTS="$(make -s -C "$work/tsan" dat-list-tsan-tests)"
 }
 
 # All that distcheck proves beyond what was done above: install and uninstall,
@@ -334,5 +350,6 @@ step_distcheck() {
     cd "$work/tree" || return 1
     check 'make distcheck, without verbs and uDAPL' make -j"$jobs" distcheck \
         TESTS='test/transport/no_verbs_test.sh test/check/installed.sh' AM_DISTCHECK_CONFIGURE_FLAGS= \
+        CXX="$(precompiled g++)" \
         DISTCHECK_CONFIGURE_FLAGS='--enable-werror --disable-verbs --disable-udapl --without-criterion --without-rapidcheck CXXFLAGS=-O0'
 }
