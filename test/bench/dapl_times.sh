@@ -28,10 +28,10 @@ on() { # genuine|before|this, then the command with ADAPTER in place of the adap
     shift
     [ "$library" != before ] || of=$before
     if [ "$library" = genuine ]; then
-        DAT_OVERRIDE=$work/genuine.conf timeout 120 stdbuf -oL "${@/ADAPTER/wire}"
+        DAT_OVERRIDE=$work/genuine.conf timeout -k 5 120 stdbuf -oL "${@/ADAPTER/wire}"
     else
         LD_LIBRARY_PATH=$of/.libs FI_DAT_TRANSPORT=verbs FI_PROVIDER=none \
-            DAT_OVERRIDE=$work/ours.conf timeout 120 stdbuf -oL "${@/ADAPTER/$device}"
+            DAT_OVERRIDE=$work/ours.conf timeout -k 5 120 stdbuf -oL "${@/ADAPTER/$device}"
     fi
 }
 

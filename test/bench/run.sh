@@ -124,13 +124,13 @@ ucx_run() { # transports test bytes iterations
     local port=$((20000 + RANDOM % 10000)) waited=0
     local options=(-t "$2" -s "$3" -n "$4" -w $(($4 / 10)) -f -v -p "$port")
     while listening "$port"; do port=$((port + 1)); options[-1]=$port; done
-    UCX_TLS=$1 timeout 60 ucx_perftest "${options[@]}" -c 0 >"$work/ucx_server" 2>&1 &
+    UCX_TLS=$1 timeout -k 5 60 ucx_perftest "${options[@]}" -c 0 >"$work/ucx_server" 2>&1 &
     server=$!
     while ! listening "$port" && [ $waited -lt 200 ]; do
         sleep 0.02
         waited=$((waited + 1))
     done
-    UCX_TLS=$1 timeout 60 ucx_perftest "${options[@]}" -c 1 127.0.0.1 2>"$work/ucx_client" |
+    UCX_TLS=$1 timeout -k 5 60 ucx_perftest "${options[@]}" -c 1 127.0.0.1 2>"$work/ucx_client" |
         tail -n 1 | tr , ' '
     wait "$server" || true
     server=

@@ -30,7 +30,7 @@ mpicxx -std=c++20 -O2 -DOMPI_SKIP_MPICXX "$here/mpi_latency.cpp" -o "$work/mpi_l
 measure() { # way provider shared-memory
     local root=()
     [ "$(id -u)" -ne 0 ] || root=(--allow-run-as-root)
-    FI_PROVIDER=$2 FI_DAT_SHM=$3 timeout 120 mpirun -np 2 --oversubscribe "${root[@]}" \
+    FI_PROVIDER=$2 FI_DAT_SHM=$3 timeout -k 5 120 mpirun -np 2 --oversubscribe "${root[@]}" \
         --mca pml cm --mca mtl ofi --mca opal_common_ofi_provider_include "$2;ofi_rxm" \
         --mca opal_common_ofi_verbose 100 -x FI_PROVIDER -x FI_PROVIDER_PATH -x FI_DAT_SHM \
         "$work/mpi_latency" >"$work/out" 2>"$work/log" ||

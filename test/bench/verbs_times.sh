@@ -42,13 +42,13 @@ listens() {
 
 # Each process of a pair has a processor of its own, as with dat_perf.
 perftest() { # program arguments...
-    timeout 60 taskset -c 0 "$@" >"$work/server" 2>&1 &
+    timeout -k 5 60 taskset -c 0 "$@" >"$work/server" 2>&1 &
     server=$!
     until listens; do
         kill -0 $server || { cat "$work/server" >&2; return 1; }
         sleep 0.05
     done
-    timeout 60 taskset -c 1 "$@" "$address" >"$work/client" 2>&1 || { cat "$work/client" >&2; return 1; }
+    timeout -k 5 60 taskset -c 1 "$@" "$address" >"$work/client" 2>&1 || { cat "$work/client" >&2; return 1; }
     wait $server || true
     server=
 }

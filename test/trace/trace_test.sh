@@ -156,7 +156,7 @@ refused 2 'choose one' "$trace" --html --summary "$folder/sim"
 refused 1 'No space left' "$trace" -o /dev/full "$folder/sim"
 # One that would wait for a writer is not opened.
 mkfifo "$folder/fifo"
-refused 1 'no trace file' timeout 20 "$trace" "$folder/fifo"
+refused 1 'no trace file' timeout -k 5 20 "$trace" "$folder/fifo"
 # Numbers that stand for no word: the record is left out.
 "$here/alter.py" words "$folder/two0.a" "$folder/words" || fail "$current"
 for form in --html --summary -o/dev/null; do
@@ -171,7 +171,7 @@ grep -q $'\x1b' "$folder/said" && fail "$current: an escape sequence"
 grep -q '?\[31m .* on ?\[31m' "$folder/said" || fail "$current: $(cat "$folder/said")"
 # More than any disk has: what was never written is not read.
 if "$here/alter.py" vast "$folder/two0.a" "$folder/vast" 2>/dev/null; then
-    timeout 20 "$trace" --summary "$folder/vast" >"$folder/said" || fail "$current: 2^32 records"
+    timeout -k 5 20 "$trace" --summary "$folder/vast" >"$folder/said" || fail "$current: 2^32 records"
     grep -q ' 0 records, 18446744073709551614 lost' "$folder/said" || fail "$current: $(cat "$folder/said")"
 fi
 # A trace whose records are noise is no reason to end badly.

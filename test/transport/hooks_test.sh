@@ -36,7 +36,7 @@ installed() { # hook log
 # FI_EP_MSG, in one process.
 around_dat() { # hook
     current="FI_HOOK=$1 around dat"
-    FI_HOOK=$1 FI_LOG_LEVEL=info timeout $limit "$hooked" >"$pipes/out" 2>"$pipes/log" </dev/null || {
+    FI_HOOK=$1 FI_LOG_LEVEL=info timeout -k 5 $limit "$hooked" >"$pipes/out" 2>"$pipes/log" </dev/null || {
         tail -n 5 "$pipes/log" "$pipes/out"
         die 'the program failed'
     }

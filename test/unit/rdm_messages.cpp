@@ -200,6 +200,24 @@ Test(rdm_messages, announced_messages_of_all_peers__are_bounded) {
     cr_assert_eq(among_many.announces(2), 1);
 }
 
+// However many connections ago a message came, it is none of the present one.
+Test(rdm_messages, a_message_that_is_held_over_65536_connections__is_none_of_the_last) {
+    Connected c;
+    cr_assert(c.hears(Kind::tagged, 5));
+    for (int i = 0; i < 65536; ++i) {
+        c.peer.parted();
+        c.peer.connected(c.endpoint, 65536, false);
+        c.domain.run_deferred();
+        c.all_have_gone();
+    }
+    cr_assert(c.peer.is_quiet());
+    dat::rdm::Messages::Incoming in{};
+    in.tag = 5;
+    in.tagged = true;
+    cr_assert(c.messages.receive(in) == PostVerdict::posted);
+    cr_assert(c.peer.is_quiet());
+}
+
 // Those of a connection that has ended count no more.
 Test(rdm_messages, announced_messages_of_a_connection_that_has_ended__make_room) {
     Connected c(1);

@@ -78,7 +78,7 @@ struct Receive : core::PostedReceive {
 // places of it.
 struct Unexpected : core::UnexpectedMessage {
     std::uint32_t size; // bytes of what is behind
-    std::uint16_t turn; // of Peer, when it came
+    std::uint32_t turn; // of Peer, when it came
     Kind kind;
     std::uint8_t flags; // of HeadFlags
     std::byte* behind() { return reinterpret_cast<std::byte*>(this + 1); }
@@ -278,7 +278,7 @@ class Peer : public engine::MessageSink, private engine::Deferred {
     std::uint32_t held_ = 0;       // what of that is held
     std::uint32_t announced_ = 0;  // messages of it that are announced, and held
     std::uint32_t unexpected_ = 0; // all that are held, of earlier connections too
-    std::uint16_t turn_ = 0;       // connections so far
+    std::uint32_t turn_ = 0;       // connections so far; a message may be held over many
     std::uint32_t reads_ = 0;      // outstanding
     std::uint32_t queued_count_ = 0;
     base::List<Send, OfPeer> queued_;  // not gone yet
@@ -416,7 +416,8 @@ class Messages {
     Pool<Receive> receives_;
     Pool<Send> sends_;
     Pool<Fetch> fetches_;
-    static constexpr std::size_t kSmall = 128; // bytes of an Unexpected and what is behind it
+    // Bytes of an Unexpected and what is behind it: 64 of payload, data and id.
+    static constexpr std::size_t kSmall = 144;
     base::Slabs<kSmall> small_;
 };
 
