@@ -5,9 +5,13 @@
 
 #include <criterion/criterion.h>
 
+#include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <ctime>
+#include <poll.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -68,6 +72,37 @@ Test(perf_pair, failure_of_one__is_told_and_ends_the_other) {
                      client ? "the client: no more paper" : "the server: no more paper");
         nothing_left();
     }
+}
+
+// The one that fails closes its end of the link before it says why, and may be slow in between.
+Test(perf_pair, failure__is_told_although_the_other_speaks_first) {
+    auto* const other = static_cast<std::atomic<pid_t>*>(::mmap(nullptr, sizeof(std::atomic<pid_t>),
+                                                                PROT_READ | PROT_WRITE,
+                                                                MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    const Outcome outcome = run_pair(
+        [=](Peer& peer) {
+            if (peer.client()) {
+                *other = ::getpid();
+                peer.tell("there");
+                return wait_for_ever(peer);
+            }
+            peer.hear();
+            pollfd ended{static_cast<int>(::syscall(SYS_pidfd_open, other->load(), 0)), POLLIN, 0};
+            sigset_t term;
+            ::sigemptyset(&term);
+            ::sigaddset(&term, SIGTERM);
+            ::sigprocmask(SIG_BLOCK, &term, nullptr);
+            { const Peer gone(std::move(peer)); }
+            ::poll(&ended, 1, kLong_s * 1000);
+            const timespec a_moment{0, 100'000'000};
+            if (::sigtimedwait(&term, nullptr, &a_moment) == SIGTERM) {
+                fail("told to end");
+            }
+            fail("no more paper");
+        },
+        kLong_s);
+    cr_assert_eq(outcome.why, "the server: no more paper");
+    nothing_left();
 }
 
 Test(perf_pair, what_is_not_offered__is_no_failure) {

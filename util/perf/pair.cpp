@@ -192,13 +192,15 @@ std::string death(const Child& child, bool late, int limit_s) {
            " and said nothing";
 }
 
+constexpr int kWeightOfOtherGone = 1;
+
 // How much a child's ending explains: nothing, if it went right; little, if it is what
 // the other's end or our signal has led to.
 int weight(const Child& child, bool late) {
     if (child.said.empty()) {
-        return child.signalled && !late ? 1 : 2;
+        return child.signalled && !late ? kWeightOfOtherGone : 2;
     }
-    constexpr int kWeights[] = {0, 3, 2, 1};
+    constexpr int kWeights[] = {0, 3, 2, kWeightOfOtherGone};
     return kWeights[child.said[0] - '0'];
 }
 
@@ -226,9 +228,20 @@ Outcome judge(std::span<const Child> children, bool late, int limit_s) {
     return outcome;
 }
 
+// One has ended, and not because another had.
+bool is_explained(std::span<const Child> children) {
+    return std::ranges::any_of(children, [](const Child& child) {
+        return !child.report.open() && weight(child, false) > kWeightOfOtherGone;
+    });
+}
+
 Outcome finish(std::span<Child> children, int limit_s) {
     const auto limit = Clock::now() + std::chrono::seconds(limit_s);
     const Heard heard = read_reports(children, limit, true);
+    if (heard == Heard::trouble && !is_explained(children)) {
+        // Who closed its end first is about to say why.
+        read_reports(children, Clock::now() + std::chrono::milliseconds(kGrace_ms), false);
+    }
     if (heard != Heard::all) {
         const auto grace = Clock::now() + std::chrono::milliseconds(kGrace_ms);
         send_signal(children, SIGTERM);
