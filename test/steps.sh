@@ -329,12 +329,14 @@ step_guest() {
     return $status
 }
 
+# What warnings of the optimizer g++ withholds in headers of the system it gives in precompiled
+# ones; of the sources they are errors in the release build.
 step_thread_sanitizer() {
     local compiler
     lowly
     compiler=$(precompiled g++) &&
         build "$work/tsan" g++-tsan "$compiler" "$compiler" '-O1 -g1' --enable-sanitizer=thread \
-            --without-criterion --without-rapidcheck CXXFLAGS='-O1 -g1'
+            --without-criterion --without-rapidcheck --disable-werror CXXFLAGS='-O1 -g1'
 }
 
 step_thread_sanitizer_check() {
