@@ -19,8 +19,12 @@ namespace dat::doctor {
 void exchange_few(const Beside& other, const std::string& address, const Report& report);
 
 // Behind exchange_few(): how long 64 bytes take, and how fast many of 1 MiB are in each direction.
-// Facts of the client: "half_us", "there_MBs", "back_MBs".
+// Facts of the client: "half_us", "there_MBs", "back_MBs"; the latter two are each the best of some
+// rounds where one looks uneven, since a busy host holds up either for a moment.
 void exchange_many(const Beside& other, const std::string& address, const Report& report);
+
+// Whether one direction is slower by far than the other, or nothing is known yet (0 and 0). MB/s.
+bool is_uneven(double there, double back);
 
 // What a connection went over, as the provider's log says it.
 struct Link {

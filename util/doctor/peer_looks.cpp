@@ -5,7 +5,6 @@
 #include "doctor/peer.h"
 #include "net/unmade.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -232,8 +231,7 @@ Finding look_peer_speed(Facts& facts) {
     const std::string finding = "64 bytes take " + rounded(number("half_us")) +
                                 " us one way; 1 MiB messages: " + rounded(there) + " MB/s there, " +
                                 rounded(back) + " MB/s back";
-    constexpr double kUneven = 4;
-    if (std::max(there, back) > kUneven * std::min(there, back)) {
+    if (is_uneven(there, back)) {
         return warning(finding,
                        "one direction is slower by far: packets get lost on it, or are held up",
                        std::string("see to the way ") + (there < back ? "there" : "back") +
