@@ -49,6 +49,16 @@ inline void* map_anonymous(std::size_t size, int rights, int flags = MAP_PRIVATE
     return memory == MAP_FAILED ? nullptr : memory;
 }
 
+// The same where the kernel lays nothing unasked, so that what is unmapped there stays so: it takes
+// the highest gap that is large enough.
+inline std::uint8_t* map_aside(std::size_t size) {
+    static std::uintptr_t next = std::uintptr_t{1} << (sizeof(void*) == 8 ? 45 : 29);
+    void* const memory = mmap(reinterpret_cast<void*>(next), size, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    next += 2 * size;
+    return memory == MAP_FAILED ? nullptr : static_cast<std::uint8_t*>(memory);
+}
+
 // A file in memory of `length` bytes, mapped as far as `size`.
 inline void* map_file(std::size_t length, std::size_t size, int rights, int flags = MAP_SHARED) {
     const int fd = memfd_create("dat-test", MFD_CLOEXEC);
@@ -63,7 +73,7 @@ inline void* map_file(std::size_t length, std::size_t size, int rights, int flag
 inline std::vector<Range> untouchable(std::size_t size) {
     const std::size_t page = page_size();
     std::vector<Range> all;
-    void* const gone = map_anonymous(size, PROT_READ | PROT_WRITE);
+    void* const gone = map_aside(size);
     munmap(gone, size);
     all.emplace_back("unmapped", reinterpret_cast<std::uintptr_t>(gone), size);
     all.emplace_back("PROT_NONE", map_anonymous(size, PROT_NONE), size);
@@ -71,8 +81,7 @@ inline std::vector<Range> untouchable(std::size_t size) {
                      map_file(size - page, size, PROT_READ | PROT_WRITE), size);
     all.emplace_back("behind the end of a file that is private",
                      map_file(size - page, size, PROT_READ | PROT_WRITE, MAP_PRIVATE), size);
-    auto* const partly =
-        static_cast<std::uint8_t*>(map_anonymous(size + 2 * page, PROT_READ | PROT_WRITE));
+    auto* const partly = map_aside(size + 2 * page);
     munmap(partly + size / 2 / page * page, page);
     all.emplace_back("with a hole", static_cast<void*>(partly), size + 2 * page);
     auto* const torn = static_cast<std::uint8_t*>(map_anonymous(size, PROT_READ | PROT_WRITE));
