@@ -123,27 +123,13 @@ bool ProgressThread::is_back() {
 // To a thread of the application that is woken by them.
 bool ProgressThread::leaves_arrivals() const { return comes_second() || domain_.is_slept_on(); }
 
-// While the program is there, what arrives for it wakes the thread in every other tick at most: the
-// program takes it, or has stopped, which a look a moment later tells.
-ProgressThread::Phase ProgressThread::after(Phase phase, Woken woken) {
-    switch (phase) {
-    case Phase::heeding:
-        return woken == Woken::by_arrival ? Phase::pausing : Phase::heeding;
-    case Phase::pausing:
-        return Phase::deaf;
-    case Phase::deaf:
-        break;
-    }
-    return Phase::heeding;
-}
-
 void ProgressThread::run() {
     pthread_setname_np(pthread_self(), "dat-progress");
-    prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL); // kPause is shorter than what the kernel adds
-    Phase phase = Phase::heeding;
+    // A tick may be hardly longer than what the kernel adds otherwise.
+    prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
+    bool heeding = true;
     for (Tick tick = first_tick(); !ending_.load(std::memory_order_acquire);) {
-        const Tick wait = phase == Phase::pausing ? kPause : tick;
-        const Woken woken = sleep(wait, phase == Phase::heeding && !leaves_arrivals());
+        const Woken woken = sleep(tick, heeding && !leaves_arrivals());
         if (ending_.load(std::memory_order_acquire)) {
             return;
         }
@@ -151,18 +137,17 @@ void ProgressThread::run() {
         if (summoned) {
             seen_ = domain_.polls_.load(std::memory_order_relaxed);
         }
-        if (summoned || (woken != Woken::by_arrival && !application_is_there())) {
+        // While the program is there, what arrives for it wakes the thread in every other tick at
+        // most: the program takes it, or has stopped, which a glance tells.
+        const bool arrived = woken == Woken::by_arrival;
+        if (summoned || !(arrived ? is_back() : application_is_there())) {
             take_over(summoned);
             tick = first_tick();
-            phase = Phase::heeding;
+            heeding = true;
         } else {
-            stay_away(wait);
-            phase = after(phase, woken);
-            if (woken == Woken::by_call) {
-                tick = std::min(tick, pace_.second);
-            } else if (phase != Phase::pausing) {
-                tick = next_tick(tick);
-            }
+            stay_away(tick);
+            heeding = !arrived;
+            tick = woken == Woken::by_call ? std::min(tick, pace_.second) : next_tick(tick);
         }
         looks_seldom_.store(tick > pace_.second, std::memory_order_relaxed);
     }

@@ -55,12 +55,6 @@ class ProgressThread {
     using Tick = Pace::Tick;
     enum class Woken : std::uint8_t { by_clock, by_call, by_arrival };
 
-    // What the thread sleeps for while the application is there: the clock, what arrives as well,
-    // or the end of a kPause.
-    enum class Phase : std::uint8_t { deaf, heeding, pausing };
-
-    // Within this an application that is there takes what has arrived.
-    static constexpr Tick kPause{30};
     // Who polls without a pause does so again within this.
     static constexpr Tick kGlance{10};
     // How long a thread of the application that was woken by the same descriptor is given to
@@ -75,7 +69,6 @@ class ProgressThread {
     void run();
     bool comes_second() const;
     bool leaves_arrivals() const;
-    static Phase after(Phase phase, Woken woken);
     Tick first_tick() const;
     Tick next_tick(Tick tick) const;
     bool application_is_there() const;
