@@ -9,6 +9,7 @@
 #   build  what configure and make need
 #   run    what the main job runs: libfabric's own programs, Open MPI
 #   test   what the tests need besides
+#   quick  what test/run.sh --quick needs of those
 #   vm     what the guest of test/vm needs besides, and the programs that run in it
 #   package  what util/package.sh, util/release.sh and test/packages.sh need besides
 #   machines  what test/machines.sh needs besides
@@ -23,6 +24,8 @@ run=(gcc libfabric-bin libopenmpi-dev openmpi-bin)
 test=(abigail-tools chromium clang-14 clang-format-14 codespell dapl2-utils git iproute2 libclang-rt-14-dev
     libcriterion-dev libdapl-dev libpmem-dev librapidcheck-dev mandoc pandoc procps python3 python3-jsonschema
     python3-yaml rpm shellcheck tcl tshark util-linux)
+quick=(clang-format-14 codespell git libcriterion-dev libpmem-dev librapidcheck-dev mandoc procps python3
+    util-linux)
 vm=(busybox-static cpio dapl2-utils e2fsprogs gcc-12 ibverbs-providers iproute2 kmod libelf1 librpma0 libssl3
     qemu-system-x86 rdma-core rdmacm-utils tshark xz-utils)
 package=(debhelper debootstrap dpkg-dev lintian rpm)
@@ -30,7 +33,7 @@ machines=(g++-aarch64-linux-gnu g++-i686-linux-gnu g++-s390x-linux-gnu qemu-user
 bench=(dapl2-utils perftest ucx-utils valgrind)
 
 usage() {
-    echo "usage: ${0##*/} [--list] build|run|test|vm|package|machines|bench ..." >&2
+    echo "usage: ${0##*/} [--list] build|run|test|quick|vm|package|machines|bench ..." >&2
     exit 2
 }
 
@@ -55,6 +58,7 @@ for group; do
     build) wanted+=("${build[@]}") ;;
     run) wanted+=("${run[@]}") ;;
     test) wanted+=("${test[@]}") ;;
+    quick) wanted+=("${quick[@]}") ;;
     vm) wanted+=("${vm[@]}") ;;
     machines) wanted+=("${machines[@]}") ;;
     package) wanted+=("${package[@]}") ;;
