@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // dat_states: prints the endpoint state machine, from the table that runs, as
-// Markdown, as a manual page, as a picture for Graphviz, or as JSON. Exit status: 0, or
-// 2 for bad usage.
+// Markdown (with that of a link), as a manual page, as a picture for Graphviz, or as JSON. Exit
+// status: 0, or 2 for bad usage.
 #include "command/command.h"
 #include "command/json.h"
 #include "core/ep_state.h"
+#include "engine/link_life.h"
 #include "state_colours.h"
 
 #include <algorithm>
@@ -152,15 +153,16 @@ class Page {
     virtual void term(std::string_view name, std::string_view text) = 0;
     // The first row is the head. `narrow`: the cells are single words.
     virtual void table(const std::vector<Row>& rows, bool narrow) = 0;
-    virtual void end() {}
 };
 
 class MarkdownPage : public Page {
   public:
     void title(std::string_view text) override {
-        std::printf("<!-- SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only -->\n"
-                    "<!-- Made by `dat_states --format md` from ep_state.def. -->\n# %s\n",
-                    text.data());
+        std::printf(
+            "<!-- SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only -->\n"
+            "<!-- Made by `dat_states --format md` from ep_state.def and link_life.def. -->\n"
+            "# %s\n",
+            text.data());
     }
     void heading(std::string_view text) override { std::printf("\n## %s\n\n", text.data()); }
     void paragraph(std::string_view text) override { std::printf("%s\n\n", text.data()); }
@@ -175,8 +177,8 @@ class MarkdownPage : public Page {
         }
         std::printf("\n");
     }
-    void end() override {
-        heading("Picture");
+    void picture() {
+        heading("Picture of an endpoint's states");
         paragraph("![the states and what leads from one to another](states.svg)");
     }
 
@@ -233,7 +235,7 @@ class ManPage : public Page {
         std::printf(".TE\n");
         first_ = false;
     }
-    void end() override { std::printf(".SH SEE ALSO\n.BR dat_states (1),\n.BR fi_dat (7)\n"); }
+    void see_also() { std::printf(".SH SEE ALSO\n.BR dat_states (1),\n.BR fi_dat (7)\n"); }
 
   private:
     // The digit is the distance to the next column.
@@ -363,6 +365,37 @@ void print_terms(Page& page, bool calls) {
     }
 }
 
+// For those who work on the provider: a Consumer sees nothing of a link.
+void print_link(Page& page) {
+    using dat::engine::LinkEvent;
+    using dat::engine::LinkState;
+    page.heading("The life of a link");
+    page.paragraph("Of one over TCP or shared memory, from its first byte until its endpoint lets "
+                   "it go; a device keeps that of its own. A state: the event leads there. stay: "
+                   "it is known already. -: the link does not raise it there.");
+#define DAT_LINK_STATE(name, meaning) page.term(#name, meaning);
+#include "engine/link_life.def"
+    Row first{"event"};
+    for (std::size_t i = 0; i < dat::engine::kLinkStates; ++i) {
+        first.emplace_back(name(static_cast<LinkState>(i)));
+    }
+    std::vector<Row> rows{std::move(first)};
+    for (std::size_t i = 0; i < dat::engine::kLinkEvents; ++i) {
+        Row row{name(static_cast<LinkEvent>(i))};
+        for (std::size_t at = 0; at < dat::engine::kLinkStates; ++at) {
+            const LinkState next = dat::engine::kLinkTable[i][at];
+            row.emplace_back(next == LinkState::count_            ? "-"
+                             : next == static_cast<LinkState>(at) ? "stay"
+                                                                  : name(next));
+        }
+        rows.push_back(std::move(row));
+    }
+    std::printf("\n");
+    page.table(rows, true);
+#define DAT_LINK_ROW(event, meaning, ...) page.term(#event, meaning);
+#include "engine/link_life.def"
+}
+
 void print_page(Page& page) {
     page.title("States of a DAT endpoint");
     page.heading("States");
@@ -392,7 +425,6 @@ void print_page(Page& page) {
                    "state, one that belongs to an older attempt than the current one.");
     page.table(effect_table("happening", false), false);
     print_terms(page, false);
-    page.end();
 }
 
 // --- the picture ------------------------------------------------------------
@@ -533,9 +565,12 @@ void print(std::string_view format) {
     } else if (format == "md") {
         MarkdownPage page;
         print_page(page);
+        print_link(page);
+        page.picture();
     } else {
         ManPage page;
         print_page(page);
+        page.see_also();
     }
 }
 
