@@ -44,6 +44,11 @@ constexpr Exception kOfGenuine[] = {
     {"*", "rpma_wait/next_event_without_one__*", "RP-10: it says RPMA_E_PROVIDER"},
     {"*", "rpma_wait/next_request_without_one__*", "RP-10: it says RPMA_E_PROVIDER"},
     {"*", "rpma_log/of_each_*", "it has no line for a refused call"},
+    {"*", "rpma_end/disconnect_before_the_answer__*",
+     "RP-5: who accepted was told nothing within 120 s"},
+    {"*", "rpma_descriptor/that_the_program_replaced__*", "it waits for ever"},
+    {"*", "rpma_arming/of_the_last_that_is_taken__*",
+     "RP-16: its descriptor says nothing of what came before the queue was armed again"},
 };
 
 // FOREACH_SET of Criterion, which is C.

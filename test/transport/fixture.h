@@ -349,7 +349,7 @@ ssize_t post_when_possible(const std::function<ssize_t()>& post);
 
 // ---- waiting -------------------------------------------------------------
 
-inline constexpr int kWaitMs = 20000;
+inline constexpr int kWaitMs = 60000; // on a host with thirty processes for a processor, too
 
 // Whether `size` bytes are the same; of none, always, wherever they are.
 bool same(const void* a, const void* b, std::size_t size);
