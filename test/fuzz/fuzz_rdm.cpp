@@ -154,6 +154,7 @@ class Remote final : private rdm::PeerOwner, private engine::EndpointOwner {
     bool linked() const { return endpoint_.core().state() == core::State::connected; }
     bool is_wanted() const { return wanted_; }
     void connect(std::uint32_t window, bool accepted);
+    bool comes_in_pieces(const Bytes& bytes);
     void say(const Bytes& bytes);
     // Something that was posted is over; `which` of it.
     void finish(std::size_t which, bool good);
@@ -334,9 +335,36 @@ void Remote::let_go() {
     world_.peer_gone(*this, false);
 }
 
+// As a stream brings it that has half of it. False: it is to be kept until it is whole.
+bool Remote::comes_in_pieces(const Bytes& bytes) {
+    const std::size_t half = bytes.size() / 2;
+    if (bytes.size() % 3 != 0 || half < peer.longest_head()) {
+        return false;
+    }
+    const Bytes start(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(half));
+    const engine::MessageSink::Placement to = peer.begins(start.data(), start.size());
+    if (to.head == 0) {
+        return false;
+    }
+    FUZZ_CHECK(to.head >= sizeof(Head) && to.head <= peer.longest_head());
+    const std::size_t length = bytes.size() - to.head;
+    std::size_t at = to.head;
+    for (std::size_t i = 0; i < to.count; ++i) {
+        const std::size_t some = std::min(to.segments[i].length, bytes.size() - at);
+        std::copy_n(bytes.data() + at, some, to.segments[i].base);
+        at += some;
+    }
+    FUZZ_CHECK(at - to.head == std::min<std::uint64_t>(length, to.capacity));
+    peer.placed(length);
+    return true;
+}
+
 void Remote::say(const Bytes& bytes) {
     // What a link would give has a bound.
     FUZZ_CHECK(bytes.size() <= peer.longest());
+    if (comes_in_pieces(bytes)) {
+        return;
+    }
     const Bytes there(bytes); // of just that size
     if (!peer.arrived(there.data(), there.size())) {
         FUZZ_CHECK(!clean || !linked());
@@ -472,7 +500,7 @@ void Remote::hear(const Bytes& bytes) {
     std::size_t offset = 0;
     for (std::size_t i = 0; i < head.segments; ++i) {
         rdm::Place place{};
-        at = rdm::get(rdm::get(at, place.key), place.length);
+        at = rdm::get(at, place);
         const auto target = domain().regions().find(place.key, 0, place.length, engine::kRemoteRead,
                                                     &engine_test::Side::zone);
         FUZZ_CHECK(!clean || target.at != nullptr);
@@ -603,6 +631,7 @@ void World::peer_announces(Remote& from, Input& input) {
         empty = empty || length == 0;
         add(key);
         add(length);
+        add(std::uint64_t{0}); // nobody copies from there
     }
     from.clean = from.clean && head.segments <= rdm::kMaxPlaces && !empty;
     if ((how & 0x88) == 0x88) { // another size than it says

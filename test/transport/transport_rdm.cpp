@@ -162,7 +162,8 @@ TRANSPORT_TEST(rdm, a_flood_without_receives__does_not_keep_its_last_message_bac
 TRANSPORT_TEST(rdm, a_message_longer_than_its_receive__fills_it_and_says_by_how_much) {
     only_dat();
     Two two(transport);
-    for (const std::size_t size : {std::size_t{100}, std::size_t{100000}}) {
+    for (const std::size_t size :
+         {std::size_t{100}, std::size_t{15'000}, std::size_t{60'000}, std::size_t{100'000}}) {
         for (const bool first : {true, false}) {
             const Bytes out = pattern(size, 9);
             Bytes in(61, 0xaa);
@@ -182,6 +183,59 @@ TRANSPORT_TEST(rdm, a_message_longer_than_its_receive__fills_it_and_says_by_how_
             cr_assert_eq(receive->entry.tag, 9);
             cr_assert(same(in.data(), out.data(), 60));
             cr_assert_eq(in[60], 0xaa);
+        }
+    }
+}
+
+// Of up to four segments at either side, whichever way a payload of that length goes.
+TRANSPORT_TEST(rdm, segments_of_both_sides__hold_one_message) {
+    only_dat();
+    Two two(transport);
+    for (const std::size_t size :
+         {std::size_t{90}, std::size_t{15'000}, std::size_t{20'000}, std::size_t{65'535},
+          std::size_t{66'000}, std::size_t{1} << 20}) {
+        for (const bool first : {true, false}) {
+            for (std::size_t cut = 0; cut < 4; ++cut) {
+                const Bytes out = pattern(size, static_cast<unsigned>(cut));
+                Bytes in(size + 1, 0xaa);
+                const auto segments = [&](const Bytes& of, std::size_t pieces) {
+                    std::vector<iovec> iov;
+                    std::size_t at = 0;
+                    for (std::size_t i = 0; i < pieces; ++i) {
+                        const std::size_t end =
+                            i + 1 == pieces ? size : size * (i + 1) / (pieces + 1);
+                        iov.push_back({const_cast<std::uint8_t*>(of.data()) + at, end - at});
+                        at = end;
+                    }
+                    return iov;
+                };
+                const auto from = segments(out, 1 + cut);
+                const auto to = segments(in, 4 - cut);
+                RdmOp& receive = two.b.op();
+                const auto post_receive = [&] {
+                    two.b.post([&] {
+                        return fi_trecvv(two.b.ep, to.data(), nullptr, to.size(), FI_ADDR_UNSPEC, 3,
+                                         0, &receive);
+                    });
+                };
+                if (first) {
+                    post_receive();
+                }
+                RdmOp& send = two.a.op();
+                two.a.post([&] {
+                    return fi_tsendv(two.a.ep, from.data(), nullptr, from.size(), two.to_b, 3,
+                                     &send);
+                });
+                if (!first) {
+                    two.a.tsend(two.to_b, 4, "", 0);
+                    RdmNode::wait(two.b.trecv(4, nullptr, 0));
+                    post_receive();
+                }
+                cr_assert(RdmNode::wait(receive).ok() && RdmNode::wait(send).ok());
+                cr_assert_eq(receive.entry.len, size);
+                cr_assert(same(in.data(), out.data(), size), "%zu bytes, cut %zu", size, cut);
+                cr_assert_eq(in[size], 0xaa);
+            }
         }
     }
 }

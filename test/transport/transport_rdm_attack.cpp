@@ -145,7 +145,7 @@ Bytes numbers(std::initializer_list<std::uint64_t> all) {
 Bytes places(std::uint64_t id, std::initializer_list<Place> all) {
     Bytes out = numbers({id});
     for (const Place& place : all) {
-        const Bytes one = numbers({std::uint64_t{place.length} << 32 | place.key});
+        const Bytes one = numbers({std::uint64_t{place.length} << 32 | place.key, place.at});
         out.insert(out.end(), one.begin(), one.end());
     }
     return out;
@@ -212,15 +212,15 @@ TRANSPORT_TEST(rdm_attack, what_is_no_message__ends_its_connection_alone) {
         Case{"less taken than before", {}, head(Kind::taken, 0, 0, ~0u), 0},
         Case{"done with nothing", {}, head(Kind::done, 0, 0, 0, 1), 0},
         Case{"done with anything", {}, head(Kind::done, 0, 0, 0, ~std::uint64_t{0}), 0},
-        Case{"five places", places(1, {{1, 1}, {1, 1}, {1, 1}, {1, 1}, {1, 1}}),
+        Case{"five places", places(1, {{1, 1, 0}, {1, 1, 0}, {1, 1, 0}, {1, 1, 0}, {1, 1, 0}}),
              head(Kind::announced, 0, 5), 0},
-        Case{"255 places", places(1, {{1, 1}}), head(Kind::announced, 0, 255), 0},
-        Case{"fewer places than it says", places(1, {{1, 1}}), head(Kind::announced, 0, 2), 0},
-        Case{"more places than it says", places(1, {{1, 1}, {1, 1}}),
+        Case{"255 places", places(1, {{1, 1, 0}}), head(Kind::announced, 0, 255), 0},
+        Case{"fewer places than it says", places(1, {{1, 1, 0}}), head(Kind::announced, 0, 2), 0},
+        Case{"more places than it says", places(1, {{1, 1, 0}, {1, 1, 0}}),
              head(Kind::announced_tagged, 0, 1), 0},
-        Case{"a place of no bytes", places(1, {{1, 0}}), head(Kind::announced, 0, 1), 0},
+        Case{"a place of no bytes", places(1, {{1, 0, 0}}), head(Kind::announced, 0, 1), 0},
         Case{"an announcement without its id", Bytes(4), head(Kind::announced), 0},
-        Case{"a flag that an announcement has not", places(1, {{1, 1}}),
+        Case{"a flag that an announcement has not", places(1, {{1, 1, 0}}),
              head(Kind::announced, dat::rdm::kWantsDone, 1), 0},
     };
     std::uint16_t port = kPort;
@@ -268,7 +268,7 @@ TRANSPORT_TEST(rdm_attack, an_announcement_of_what_is_not_there__fails_its_recei
         cr_assert(hostile.connects(++port));
         RdmOp* receive = first ? &victim.node.trecv(5, in.data(), in.size()) : nullptr;
         cr_assert(hostile.say({Kind::announced_tagged, 0, 2, 0, 0, 5},
-                              places(1, {{12345, 40'000}, {54321, 0xffffffff}})));
+                              places(1, {{12345, 40'000, 0}, {54321, 0xffffffff, 0}})));
         if (!first) {
             settle(20);
             receive = &victim.node.trecv(5, in.data(), in.size());
@@ -353,4 +353,42 @@ WIRE_TEST(rdm_attack, peer_that_gave_up_before_its_answer_is_read__is_asked_agai
     cr_assert_eq(message.size(), sizeof(Head) + 1);
     cr_assert_eq(message.back(), 'x');
     cr_assert(RdmNode::wait(sent).ok());
+}
+
+// The receive that it was coming into fails once; others stay posted, and so do those that are like
+// it.
+WIRE_TEST(rdm_attack, message_whose_rest_never_comes__fails_its_receive_alone) {
+    only_dat();
+    RdmNode node(transport);
+    raw::Listener listener(transport);
+    const std::string address(static_cast<const char*>(listener.address()), node.address().size());
+    Bytes in(30'000);
+    RdmOp& receive = node.trecv(5, in.data(), in.size());
+    RdmOp& other = node.trecv(5, in.data(), in.size());
+    const char out = 'x';
+    node.tsend(node.know(address), 7, &out, 1);
+    std::jthread mover([&](const std::stop_token& stop) { // where the program has to
+        while (!stop.stop_requested()) {
+            fi_cq_read(node.cq, nullptr, 0);
+        }
+    });
+    {
+        raw::Socket peer = answered(listener, address, false);
+        Bytes message;
+        while (message.empty() || message.front() != static_cast<std::uint8_t>(Kind::tagged)) {
+            message = raw::read_segment(peer).payload;
+        }
+        Bytes bytes(sizeof(Head) + 20'000);
+        dat::rdm::put(reinterpret_cast<std::byte*>(bytes.data()),
+                      Head{Kind::tagged, 0, 0, 0, 0, 5});
+        raw::Segment segment = raw::send(1, bytes);
+        segment.last = false;
+        peer.write(encode(segment));
+    }
+    mover.request_stop();
+    mover.join();
+    RdmNode::wait(receive);
+    cr_assert_eq(receive.err, FI_ECANCELED);
+    settle(20);
+    cr_assert(receive.completions == 1 && !other.done());
 }

@@ -365,6 +365,31 @@ Test(engine_shm, a_message_left_behind_by_its_sender_is_still_received) {
     cr_assert(p.side.events[0].event == Event::disconnected);
 }
 
+// The memory is its program's again when the endpoint has parted, although the socket has no end
+// yet.
+Test(engine_shm, what_a_message_has_named__is_copied_until_its_sender_has_parted) {
+    Raw p;
+    dat::engine::Link& link = *p.side.endpoint.link();
+    Bytes there = numbered(5000);
+    Bytes here(there.size());
+    const iovec from{there.data(), there.size()};
+    const iovec to{here.data(), here.size()};
+    cr_assert(link.copy_from_peer({&from, 1}, {&to, 1}));
+    cr_assert(here == there);
+    p.view.mine->parted.store(1);
+    cr_assert_not(link.copy_from_peer({&from, 1}, {&to, 1}));
+    p.view.mine->parted.store(0);
+    p.wake_socket.close();
+    cr_assert_not(link.copy_from_peer({&from, 1}, {&to, 1}));
+
+    Linked l;
+    l.b.send<shm::Link>(numbered(100'000)); // which is owed, and keeps the socket
+    l.b.endpoint.disconnect(false);
+    cr_assert_not(l.a.endpoint.link()->copy_from_peer({&from, 1}, {&to, 1}));
+    Raw without(false);
+    cr_assert_not(without.side.endpoint.link()->copy_from_peer({&from, 1}, {&to, 1}));
+}
+
 // STS-1: what the peer says of the request that it could not carry out.
 Test(engine_shm, a_fault_that_the_peer_found_is_the_status_of_the_oldest_request) {
     Raw p;

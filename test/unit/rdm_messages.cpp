@@ -4,17 +4,22 @@
 // says that it has gone.
 #include "engine_harness.h"
 
+#include "engine/inbox.h"
 #include "rdm/messages.h"
 
+#include <algorithm>
 #include <array>
 #include <criterion/criterion.h>
+#include <cstring>
 #include <deque>
+#include <initializer_list>
 #include <memory>
 #include <vector>
 
 using namespace engine_test;
 using dat::rdm::Head;
 using dat::rdm::Kind;
+using Bytes = std::vector<std::byte>;
 
 namespace {
 
@@ -42,9 +47,10 @@ class KeepingLink final : public dat::engine::Link {
 
 // An endpoint with one peer, which it is connected with.
 struct Connected final : dat::rdm::PeerOwner, dat::engine::EndpointOwner {
-    explicit Connected(std::uint64_t many_announced = dat::rdm::kManyAnnounced)
-        : messages(domain, &Side::zone, {}, 64, 64, many_announced), peer(messages, *this, 0),
-          endpoint(domain, *this, {24, 1}, &Side::zone) {
+    explicit Connected(std::uint64_t many_announced = dat::rdm::kManyAnnounced,
+                       const dat::engine::Domain::Options& o = options())
+        : domain(o), messages(domain, &Side::zone, {}, 64, 64, many_announced),
+          peer(messages, *this, 0), endpoint(domain, *this, {24, 1}, &Side::zone) {
         messages.set_queues(&sends, &receives);
         endpoint.set_queues(&sends, nullptr);
         endpoint.set_sink(&peer);
@@ -225,4 +231,182 @@ Test(rdm_messages, announced_messages_of_a_connection_that_has_ended__make_room)
     c.peer.parted();
     c.peer.connected(c.endpoint, 65536, false);
     cr_assert_eq(c.announces(dat::rdm::kFewAnnounced + 1), dat::rdm::kFewAnnounced);
+}
+
+namespace {
+
+// A message of tag 5 as it lies in a stream: `data` and `id` with those flags.
+Bytes message(std::uint8_t flags, std::size_t payload) {
+    Bytes bytes(dat::rdm::kMaxHead + payload);
+    std::byte* at = dat::rdm::put(bytes.data(), Head{Kind::tagged, flags, 0, 0, 0, 5});
+    if ((flags & dat::rdm::kHasData) != 0) {
+        at = dat::rdm::put(at, std::uint64_t{77});
+    }
+    if ((flags & dat::rdm::kWantsDone) != 0) {
+        at = dat::rdm::put(at, std::uint64_t{88});
+    }
+    for (std::size_t i = 0; i < payload; ++i) {
+        at[i] = static_cast<std::byte>(i * 7 + i / 256);
+    }
+    bytes.resize(static_cast<std::size_t>(at - bytes.data()) + payload);
+    return bytes;
+}
+
+// Comes in such pieces, the next one beginning where the last ended; the rest is one more.
+bool comes_in_pieces(Connected& c, dat::engine::Inbox& inbox, const Bytes& message,
+                     std::initializer_list<std::size_t> sizes, bool whole = true) {
+    std::vector<std::size_t> all(sizes);
+    std::size_t left = message.size();
+    for (const std::size_t size : sizes) {
+        left -= size;
+    }
+    if (whole) {
+        all.push_back(left);
+    }
+    const std::byte* at = message.data();
+    for (const std::size_t size : all) {
+        dat::engine::Inbox::Room to;
+        if ((!inbox.open() && !inbox.begin({at, size})) || !inbox.room(size, to)) {
+            return false;
+        }
+        std::size_t sum = 0;
+        for (std::size_t i = 0; i < to.count; ++i) {
+            std::memcpy(to.pieces[i].iov_base, at, to.pieces[i].iov_len);
+            at += to.pieces[i].iov_len;
+            sum += to.pieces[i].iov_len;
+        }
+        cr_assert_eq(sum, size);
+        inbox.filled(size);
+    }
+    const bool taken = !whole || inbox.finish(0, 0);
+    c.domain.run_deferred();
+    c.all_have_gone();
+    return taken;
+}
+
+struct Posted {
+    explicit Posted(Connected& c, std::initializer_list<std::size_t> sizes, bool stays = false) {
+        for (const std::size_t size : sizes) {
+            pieces.emplace_back(size);
+        }
+        for (Bytes& piece : pieces) {
+            iov.push_back({piece.data(), piece.size()});
+            total += piece.size();
+        }
+        dat::rdm::Messages::Incoming in{};
+        in.iov = iov.data();
+        in.count = iov.size();
+        in.length = total;
+        in.tag = 5;
+        in.tagged = true;
+        in.stays = stays;
+        cr_assert(c.messages.receive(in) == PostVerdict::posted);
+    }
+    Bytes all() const {
+        Bytes joined;
+        for (const Bytes& piece : pieces) {
+            joined.insert(joined.end(), piece.begin(), piece.end());
+        }
+        return joined;
+    }
+    std::vector<Bytes> pieces;
+    std::vector<dat::engine::Iov> iov;
+    std::size_t total = 0;
+};
+
+} // namespace
+
+// Whatever pieces a message comes in, the receive that is there has it, up to its end.
+Test(rdm_messages, a_message_in_pieces__goes_into_the_segments_of_its_receive) {
+    using Sizes = std::initializer_list<std::size_t>;
+    const std::array<std::initializer_list<std::size_t>, 6> cuts{
+        Sizes{}, Sizes{32}, Sizes{33, 1, 1}, Sizes{7}, Sizes{100, 1000}, Sizes{1000, 3000, 3000}};
+    const std::array<std::initializer_list<std::size_t>, 5> receives{
+        Sizes{9000}, Sizes{8000}, Sizes{1, 4000, 10, 5000}, Sizes{5000}, Sizes{0, 10}};
+    for (const auto& cut : cuts) {
+        for (const auto& sizes : receives) {
+            for (const unsigned flags : {0u, 1u, 2u, 3u}) {
+                Connected c;
+                dat::engine::Inbox inbox(c.endpoint);
+                const Posted receive(c, sizes);
+                const Bytes bytes = message(static_cast<std::uint8_t>(flags), 8000);
+                cr_assert(comes_in_pieces(c, inbox, bytes, cut));
+                const auto done = c.receives.take();
+                cr_assert_eq(done.size(), 1u);
+                const std::size_t placed = std::min<std::size_t>(8000, receive.total);
+                cr_assert(done[0].status ==
+                          (receive.total < 8000 ? DtoStatus::local_length : DtoStatus::success));
+                cr_assert_eq(done[0].length, placed);
+                cr_assert(std::equal(bytes.end() - 8000, bytes.end() - 8000 + placed,
+                                     receive.all().begin()));
+                cr_assert_eq(done[0].data, receive.total < 8000 ? 5u : flags % 2 ? 77u : 0u);
+                cr_assert_not(inbox.full());
+            }
+        }
+    }
+}
+
+// One that takes many messages has to know how long each is.
+Test(rdm_messages, a_message_in_pieces__goes_into_a_receive_that_stays_when_it_is_whole) {
+    Connected c;
+    dat::engine::Inbox inbox(c.endpoint);
+    const Posted receive(c, {20'000}, true);
+    const Bytes bytes = message(0, 8000);
+    for (int i = 0; i < 2; ++i) {
+        cr_assert(comes_in_pieces(c, inbox, bytes, {100, 1000}));
+    }
+    const auto done = c.receives.take();
+    cr_assert_eq(done.size(), 2u);
+    for (std::size_t i = 0; i < 2; ++i) {
+        cr_assert_eq(done[i].length, 8000u);
+        cr_assert(std::equal(bytes.end() - 8000, bytes.end(), receive.all().begin() + 8000 * i));
+    }
+}
+
+// The receive that a message was coming into is over with its connection, others are not.
+Test(rdm_messages, a_message_whose_rest_never_comes__fails_its_receive_alone) {
+    Connected c;
+    dat::engine::Inbox inbox(c.endpoint);
+    const Posted first(c, {9000});
+    const Posted second(c, {9000});
+    cr_assert(comes_in_pieces(c, inbox, message(0, 8000), {100, 1000}, false));
+    cr_assert_not(c.peer.is_quiet());
+    cr_assert(c.receives.take().empty());
+    c.peer.parted();
+    const auto done = c.receives.take();
+    cr_assert_eq(done.size(), 1u);
+    cr_assert(done[0].status == DtoStatus::flushed);
+    c.peer.connected(c.endpoint, 65536, false);
+    c.domain.run_deferred();
+    c.all_have_gone();
+    dat::engine::Inbox next(c.endpoint);
+    cr_assert(comes_in_pieces(c, next, message(0, 8000), {100}));
+    cr_assert_eq(c.receives.take().size(), 1u);
+}
+
+// A receive that is posted while a message is coming finds it when it is whole.
+Test(rdm_messages, a_receive_that_comes_during_its_message__gets_it) {
+    Connected c;
+    dat::engine::Inbox inbox(c.endpoint);
+    const Bytes bytes = message(0, 8000);
+    cr_assert(comes_in_pieces(c, inbox, bytes, {100}, false));
+    const Posted receive(c, {9000});
+    dat::engine::Inbox::Room to;
+    cr_assert(inbox.room(bytes.size() - 100, to));
+    std::memcpy(to.pieces[0].iov_base, bytes.data() + 100, bytes.size() - 100);
+    inbox.filled(bytes.size() - 100);
+    cr_assert(inbox.finish(0, 0));
+    const auto done = c.receives.take();
+    cr_assert_eq(done.size(), 1u);
+    cr_assert(std::equal(bytes.end() - 8000, bytes.end(), receive.all().begin()));
+}
+
+// However little may wait for a receive (FI_DAT_UNEXPECTED), a message that is coming goes on.
+Test(rdm_messages, a_message_in_pieces__does_not_count_as_one_that_waits) {
+    auto o = options();
+    o.settings.unexpected_bytes = 100;
+    Connected c(dat::rdm::kManyAnnounced, o);
+    dat::engine::Inbox inbox(c.endpoint);
+    cr_assert(comes_in_pieces(c, inbox, message(0, 3000), {1000, 1000}, false));
+    cr_assert_not(inbox.full());
 }

@@ -6,6 +6,7 @@
 #define DAT_ENGINE_ENDPOINT_OWNER_H
 
 #include "core/endpoint.h"
+#include "engine/operation.h"
 
 #include <array>
 #include <cstddef>
@@ -68,6 +69,20 @@ class MessageSink {
     // what is looked at is copied before. False: it is none that the peer may send; the connection
     // is broken.
     virtual bool arrived(const std::byte* message, std::size_t size) = 0;
+    // Where the payload of a message goes of which not all has come.
+    struct Placement {
+        std::size_t head = 0; // bytes before the payload; 0: nowhere, it is kept until it is whole
+        const Iov* segments = nullptr; // until placed(), or the connection is over
+        std::size_t count = 0;
+        std::uint64_t capacity = 0; // of all segments
+    };
+    // The first `size` bytes of such a message, as arrived().
+    virtual Placement begins(const std::byte* start, std::size_t size) = 0;
+    // The message that began last is whole, `length` bytes of payload, of which those that there
+    // was room for are in place.
+    virtual void placed(std::uint64_t length) = 0;
+    // Bytes from which on begins() knows.
+    virtual std::size_t longest_head() const = 0;
     // Bytes of a message, at most.
     virtual std::size_t longest() const = 0;
     // A request with Role::own is over.

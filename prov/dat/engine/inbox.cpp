@@ -53,10 +53,10 @@ void Inbox::forget_waiting() {
     }
 }
 
-bool Inbox::begin() {
+bool Inbox::begin(std::span<const std::byte> start) {
     DAT_ASSERT(!open());
     if (endpoint_.sink()) {
-        return collect();
+        return collect(start);
     }
     if (!has_staged() && endpoint_.has_receive()) {
         return match();
@@ -74,18 +74,49 @@ bool Inbox::match() {
     return true;
 }
 
-// One for the MessageSink, which comes in pieces.
-bool Inbox::collect() {
-    return base::attempt([&] { waiting().staged.emplace_back(); }) || fail(Wrong::no_memory);
+// One for the MessageSink, which comes in pieces. It does not count as one that waits for a
+// receive: the sink bounds it.
+bool Inbox::collect(std::span<const std::byte> start) {
+    if (!base::attempt([&] { waiting().staged.emplace_back(); })) {
+        return fail(Wrong::no_memory);
+    }
+    MessageSink& sink = *endpoint_.sink();
+    waiting_->placement = start.size() >= sink.longest_head()
+                              ? sink.begins(start.data(), start.size())
+                              : MessageSink::Placement{};
+    return true;
+}
+
+// Head, payload that there is room for, and the rest of it; head and rest are kept here.
+bool Inbox::collect_room(std::uint64_t begin, std::uint64_t end, Room& out) {
+    const MessageSink::Placement& to = waiting_->placement;
+    std::vector<std::byte>& kept = waiting_->staged.back().data;
+    const std::uint64_t head = to.head == 0 ? end : std::clamp<std::uint64_t>(to.head, begin, end);
+    const std::uint64_t placed =
+        to.head == 0 ? end : std::clamp<std::uint64_t>(to.head + to.capacity, begin, end);
+    const std::uint64_t size = end - (to.head == 0 ? 0 : std::min(end - to.head, to.capacity));
+    if (kept.size() < size && !base::attempt([&] { kept.resize(size); })) {
+        return fail(Wrong::no_memory);
+    }
+    const Iov all{kept.data(), kept.size()};
+    out.count = 0;
+    out.add({&all, 1}, begin, head - begin);
+    out.add({to.segments, to.count}, head - to.head, placed - head);
+    out.add({&all, 1}, placed - to.capacity, end - placed);
+    return true;
 }
 
 bool Inbox::finish_collected() {
     ++taken_;
+    const MessageSink::Placement placed_in = std::exchange(waiting_->placement, {});
     const std::vector<std::byte> message = std::move(waiting_->staged.back().data);
     waiting_->staged.pop_back();
-    waiting_->bytes -= message.size();
-    received_ = 0;
+    const std::uint64_t size = std::exchange(received_, 0);
     forget_waiting();
+    if (placed_in.head > 0) {
+        endpoint_.sink()->placed(size - placed_in.head);
+        return true;
+    }
     return endpoint_.sink()->arrived(message.data(), message.size()) || fail(Wrong::not_expected);
 }
 
@@ -107,11 +138,13 @@ bool Inbox::room(std::size_t size, Room& out, std::size_t skip) {
         if (end > receive.capacity) {
             return overlong(end);
         }
-        out.count = gather(receive.segments(), begin, size, out.pieces);
+        out.count = 0;
+        out.add(receive.segments(), begin, size);
         return true;
     }
-    if (endpoint_.sink() && end > endpoint_.sink()->longest()) {
-        return fail(Wrong::not_expected);
+    if (endpoint_.sink()) {
+        return end <= endpoint_.sink()->longest() ? collect_room(begin, end, out)
+                                                  : fail(Wrong::not_expected);
     }
     Staged& message = waiting_->staged.back();
     if (message.data.size() < end) {

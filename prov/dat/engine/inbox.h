@@ -39,16 +39,21 @@ class Inbox {
         not_expected,      // by the endpoint's MessageSink
     };
     struct Room {
-        std::array<iovec, kMaxIov> pieces;
+        std::array<iovec, kMaxPieces> pieces;
         std::size_t count = 0;
+        void add(std::span<const Iov> iov, std::uint64_t offset, std::uint64_t size) {
+            count += gather(iov, offset, size,
+                            std::span<iovec, kMaxIov>(pieces.data() + count, kMaxIov));
+        }
     };
 
     explicit Inbox(Endpoint& endpoint) : endpoint_(endpoint) {}
 
     // --- one message at a time, from its first byte to its last ---
 
-    // It begins: takes the oldest receive, or is staged. Not while open().
-    bool begin();
+    // It begins, of which `start` is there: takes the oldest receive, or is staged. Not while
+    // open().
+    bool begin(std::span<const std::byte> start);
     // It has begun and is not whole.
     bool open() const { return assembling_ || (has_staged() && !waiting_->staged.back().whole); }
     // It goes into a receive; else it is staged.
@@ -139,6 +144,7 @@ class Inbox {
         std::deque<Staged> staged;
         std::size_t bytes = 0; // of staged
         std::deque<Unannounced> unannounced;
+        MessageSink::Placement placement; // of what is staged for a MessageSink
     };
 
     bool fail(Wrong why) {
@@ -148,7 +154,8 @@ class Inbox {
     bool too_much(std::size_t more) const;
     Waiting& waiting();
     void forget_waiting();
-    bool collect();
+    bool collect(std::span<const std::byte> start);
+    bool collect_room(std::uint64_t begin, std::uint64_t end, Room& out);
     bool finish_collected();
     bool stage();
     bool match();

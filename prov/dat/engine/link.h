@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <sys/uio.h>
 
 namespace dat::engine {
 
@@ -73,6 +74,14 @@ class Link : public core::CompletionQueue::Source,
     virtual bool wide_data() const = 0;
     // An RDMA read would ever go out.
     virtual bool peer_serves_reads() const = 0;
+
+    // Copies all of `from`, addresses in the peer's memory that it has named in a message, to `to`,
+    // of the same length, kMaxPieces each at most. Blocks for as long as that takes. False: it
+    // cannot be done from here, or the peer's endpoint has parted from the connection meanwhile;
+    // `to` is spoiled.
+    virtual bool copy_from_peer(std::span<const iovec> /*from*/, std::span<const iovec> /*to*/) {
+        return false;
+    }
 
     // ESTABLISHED has been raised: bytes may flow. Called once.
     virtual void start() = 0;

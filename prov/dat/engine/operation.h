@@ -12,6 +12,9 @@
 namespace dat::engine {
 
 inline constexpr std::size_t kMaxIov = 4;
+// Pieces of memory that a part of a message goes to: the segments of a receive, and beside them the
+// head of the message, and what there is no room for.
+inline constexpr std::size_t kMaxPieces = kMaxIov + 2;
 inline constexpr std::size_t kInjectSize = 128; // bytes that a post may copy
 
 struct Iov {

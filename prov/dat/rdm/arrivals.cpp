@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <utility>
 
 namespace dat::rdm {
 
@@ -59,22 +60,28 @@ void Peer::owe_done(std::uint64_t id) {
     run_soon();
 }
 
-bool Peer::arrived(const std::byte* message, std::size_t size) {
-    if (size < sizeof(Head) || !endpoint_) [[unlikely]] {
-        return false;
-    }
-    Head head;
-    const std::byte* const at = get(message, head);
+// What every message begins with. False: it says that more was taken than was sent.
+[[gnu::always_inline]] inline bool Peer::take_head(const std::byte* message, Head& head) {
+    get(message, head);
     // The compiler may not read it again from where the peer can change it.
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    size -= sizeof head;
     if (head.taken - told_ > sent_ - told_) [[unlikely]] {
-        return false; // more than was sent
+        return false;
     }
     told_ = head.taken;
     if (!confirmed_) [[unlikely]] {
         owner_.confirmed(*this);
     }
+    return true;
+}
+
+bool Peer::arrived(const std::byte* message, std::size_t size) {
+    Head head;
+    if (size < sizeof head || !endpoint_ || !take_head(message, head)) [[unlikely]] {
+        return false;
+    }
+    const std::byte* const at = message + sizeof head;
+    size -= sizeof head;
     switch (head.kind) {
     case Kind::message:
     case Kind::tagged:
@@ -100,6 +107,54 @@ bool Peer::arrived(const std::byte* message, std::size_t size) {
         return true;
     }
     return false;
+}
+
+// The receive of a message that is not whole is looked for now, so that the rest of it comes
+// straight there. One that stays for many messages has to know how long this one is.
+engine::MessageSink::Placement Peer::begins(const std::byte* start, std::size_t) {
+    Header& header = placing_head_;
+    if (!endpoint_ || !take_head(start, header.head) ||
+        (header.head.kind != Kind::message && header.head.kind != Kind::tagged)) {
+        return {}; // arrived() says what is wrong
+    }
+    const bool tagged = header.head.kind == Kind::tagged;
+    header.head.tag = tagged ? header.head.tag : 0;
+    core::Matching& matching = messages_.matching(tagged);
+    core::PostedReceive* const found = matching.arrive(header.head.tag, number_);
+    if (!found || found->stays()) {
+        return {};
+    }
+    const std::byte* at = start + sizeof(Head);
+    header.data = header.id = 0;
+    if ((header.head.flags & kHasData) != 0) {
+        at = get(at, header.data);
+    }
+    if ((header.head.flags & kWantsDone) != 0) {
+        at = get(at, header.id);
+    }
+    header.size = static_cast<std::size_t>(at - start);
+    placing_ = static_cast<Receive*>(found);
+    return {header.size, placing_->iov.data(), placing_->count, placing_->capacity};
+}
+
+void Peer::placed(std::uint64_t length) {
+    Receive& receive = *std::exchange(placing_, nullptr);
+    const Header& header = placing_head_;
+    messages_.report(receive, *this, header.head.tag, header.head.flags, header.data,
+                     receive.count > 0 ? receive.iov[0].base : nullptr, length,
+                     std::min(length, receive.capacity));
+    took(cost_of(length));
+    if ((header.head.flags & kWantsDone) != 0) {
+        owe_done(header.id);
+    }
+}
+
+// The rest of the message will not come.
+void Peer::lose_placed() {
+    if (placing_) {
+        messages_.report(*std::exchange(placing_, nullptr), *this, placing_head_.head.tag, 0, 0,
+                         nullptr, 0, 0, DtoStatus::flushed);
+    }
 }
 
 bool Peer::take_message(const Head& head, const std::byte* at, std::size_t size) {
@@ -178,7 +233,7 @@ bool Peer::take_announced(const Head& head, const std::byte* at, std::size_t siz
     }
     at = get(at, id);
     for (std::size_t i = 0; i < segments; ++i) {
-        at = get(get(at, places[i].key), places[i].length);
+        at = get(at, places[i]);
         if (places[i].length == 0) {
             return false;
         }
@@ -265,7 +320,7 @@ PostVerdict Peer::send_to_self(const Outgoing& out) {
         held->kind = out.tagged ? Kind::announced_tagged : Kind::announced;
         std::memcpy(at, &send->id, sizeof send->id);
         if (out.length > 0) {
-            const Place place{0, static_cast<std::uint32_t>(out.length)};
+            const Place place{0, static_cast<std::uint32_t>(out.length), 0};
             std::memcpy(at + sizeof send->id, &place, sizeof place);
         }
         send->waits = true;

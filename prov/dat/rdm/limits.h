@@ -12,10 +12,12 @@
 
 namespace dat::rdm {
 
-// One record of shared memory holds it, with its head. Beyond that two copies through memory take
-// longer than one of the receiver's.
-inline constexpr std::size_t kEagerShm = shm::kPiece - kMaxHead;
-inline constexpr std::size_t kEagerIwarp = std::size_t{16} * 1024;
+// Beyond that two copies through memory take longer than one of the receiver's.
+inline constexpr std::size_t kEagerShm = shm::kPiece;
+inline constexpr std::size_t kEagerIwarp = std::size_t{64} * 1024;
+// What is announced and no longer than this is copied at once by a peer that can, within the call
+// in which its receive is found.
+inline constexpr std::size_t kCopiedAtOnce = std::size_t{1} << 20;
 // Messages of one peer that are announced, and held, at most.
 inline constexpr std::uint32_t kMaxAnnounced = 1U << 20;
 // While those of all peers are so many, a peer may have fewer: else each connection of somebody who

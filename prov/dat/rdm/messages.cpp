@@ -394,7 +394,7 @@ void Messages::fetch_into(Receive& receive, Peer& peer, std::uint64_t tag, std::
         receive.over = true;
         matching(receive.tagged).cancel(receive);
     }
-    if (fetch->wanted == 0) {
+    if (fetch->wanted == 0 || peer.copy_at_once(*fetch)) {
         return fetched(*fetch);
     }
     peer.to_read_.push(*fetch);

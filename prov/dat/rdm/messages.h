@@ -136,6 +136,14 @@ struct Fetch : Posted {
     std::uint8_t count;
 };
 
+// What stands before the payload of a message.
+struct Header {
+    Head head;
+    std::uint64_t data; // with kHasData
+    std::uint64_t id;   // with kWantsDone
+    std::size_t size;
+};
+
 // Who makes a peer's connection.
 class PeerOwner {
   public:
@@ -212,6 +220,9 @@ class Peer : public engine::MessageSink, private engine::Deferred {
 
     // engine::MessageSink
     bool arrived(const std::byte* message, std::size_t size) override;
+    Placement begins(const std::byte* start, std::size_t size) override;
+    void placed(std::uint64_t length) override;
+    std::size_t longest_head() const override { return kMaxHead; }
     std::size_t longest() const override;
     void finished(void* context, core::DtoStatus status) override;
     void has_room() override;
@@ -241,6 +252,9 @@ class Peer : public engine::MessageSink, private engine::Deferred {
     bool say(Kind kind, std::uint64_t tag);
     void ask();
     void say_done();
+    bool copy_at_once(Fetch& fetch);
+    bool take_head(const std::byte* message, Head& head);
+    void lose_placed();
     Head head_of(Kind kind, std::uint8_t flags, std::uint64_t tag, std::uint8_t segments = 0);
     void note_taken(std::uint32_t taken);
     void took(std::uint32_t cost);
@@ -281,6 +295,10 @@ class Peer : public engine::MessageSink, private engine::Deferred {
     std::uint32_t turn_ = 0;       // connections so far; a message may be held over many
     std::uint32_t reads_ = 0;      // outstanding
     std::uint32_t queued_count_ = 0;
+    // A message whose payload comes straight into this receive, which is posted no more; nullptr:
+    // there is none.
+    Receive* placing_ = nullptr;
+    Header placing_head_{};
     base::List<Send, OfPeer> queued_;  // not gone yet
     base::List<Send, OfPeer> waiting_; // for `done`
     base::List<Fetch, OfPeer> to_read_;

@@ -72,7 +72,7 @@ void Peer::parted() {
 
 bool Peer::is_quiet() const {
     return endpoint_ && confirmed_ && !greets_ && release_ == Kind{} && idle() && held_ == 0 &&
-           announced_ == 0 && to_read_.empty() && reading_.empty() &&
+           announced_ == 0 && !placing_ && to_read_.empty() && reading_.empty() &&
            endpoint_->core().requests().idle();
 }
 
@@ -113,6 +113,7 @@ void Peer::fail() {
 
 // What the peer has announced cannot be read any more.
 void Peer::lose_announced() {
+    lose_placed();
     for (base::List<Fetch, OfPeer>* const list : {&to_read_, &reading_}) {
         while (!list->empty()) {
             Fetch& fetch = list->front();
@@ -345,7 +346,10 @@ bool Peer::announce(Send& send) {
             break;
         }
         send.keys[send.key_count++] = key;
-        places[count++] = {key, static_cast<std::uint32_t>(region.length)};
+        places[count++] = {key, static_cast<std::uint32_t>(region.length),
+                           kind_ == engine::LinkKind::shm
+                               ? reinterpret_cast<std::uintptr_t>(region.base)
+                               : std::uintptr_t{0}};
         announced += region.length;
     }
     const auto flags = static_cast<std::uint8_t>(out.has_data ? kHasData : 0);
@@ -357,7 +361,7 @@ bool Peer::announce(Send& send) {
                     out.tag};
     std::byte* at = put_head(bytes.data(), head, out, &send);
     for (std::size_t i = 0; i < count; ++i) {
-        at = put(put(at, places[i].key), places[i].length);
+        at = put(at, places[i]);
     }
     const auto size = static_cast<std::size_t>(at - bytes.data());
     if (announced != out.length || !post_own(bytes.data(), size, out.fence)) {
@@ -448,6 +452,28 @@ void Peer::ask() {
             return;
         }
     }
+}
+
+// What lies in a process of this host is there when this returns true.
+bool Peer::copy_at_once(Fetch& fetch) {
+    if (kind_ != engine::LinkKind::shm || !endpoint_ || fetch.wanted > kCopiedAtOnce) {
+        return false;
+    }
+    std::array<iovec, kMaxPlaces> from;
+    std::uint64_t left = fetch.wanted;
+    std::size_t pieces = 0;
+    for (; left > 0; ++pieces) {
+        const Place& place = fetch.places[pieces];
+        if (place.at == 0) {
+            return false;
+        }
+        from[pieces] = {reinterpret_cast<void*>(place.at),
+                        std::min<std::uint64_t>(place.length, left)};
+        left -= from[pieces].iov_len;
+    }
+    std::array<iovec, engine::kMaxIov> to;
+    const std::size_t count = engine::gather({fetch.to.data(), fetch.count}, 0, fetch.wanted, to);
+    return endpoint_->link()->copy_from_peer({from.data(), pieces}, {to.data(), count});
 }
 
 void Peer::say_done() {

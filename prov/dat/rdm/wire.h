@@ -56,11 +56,15 @@ struct Head {
 };
 static_assert(sizeof(Head) == 16 && std::is_trivial_v<Head>);
 
-// A piece of what is announced: registered memory, which begins at address 0.
+// A piece of what is announced: registered memory, which begins at address 0 for whoever reads it
+// by its key. `at`: its address in the sender's memory, from where a peer on the same host may copy
+// it (engine::Link::copy_from_peer()); 0: it may not.
 struct Place {
     std::uint32_t key;
     std::uint32_t length;
+    std::uint64_t at;
 };
+static_assert(sizeof(Place) == 16 && std::is_trivial_v<Place>);
 
 inline constexpr std::size_t kMaxPlaces = 4;
 inline constexpr std::size_t kMaxHead = sizeof(Head) + 2 * sizeof(std::uint64_t);
@@ -96,6 +100,13 @@ template <class Number> inline const std::byte* get(const std::byte* from, Numbe
     return from + sizeof number;
 }
 
+inline std::byte* put(std::byte* to, Place place) {
+    return put(put(put(to, place.key), place.length), place.at);
+}
+inline const std::byte* get(const std::byte* from, Place& place) {
+    return get(get(get(from, place.key), place.length), place.at);
+}
+
 inline std::byte* put(std::byte* to, Head head) {
     head.taken = little_endian(head.taken);
     head.tag = little_endian(head.tag);
@@ -112,7 +123,7 @@ inline const std::byte* get(const std::byte* from, Head& head) {
 // What two endpoints say of themselves as they connect, as the private data of a request, an
 // accept and a rejection. See core/rdm_peer.h.
 struct Hello {
-    static constexpr std::uint64_t kMagic = 0x314d4452'2d746164; // "dat-RDM1"
+    static constexpr std::uint64_t kMagic = 0x324d4452'2d746164; // "dat-RDM2"
     std::uint64_t magic = kMagic;
     core::RdmIdentity from;
     core::RdmIdentity to;

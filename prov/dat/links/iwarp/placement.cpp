@@ -14,8 +14,9 @@ namespace dat::iwarp {
 
 using core::DtoStatus;
 
-// Checks the segment at hand and sets target_ for its whole payload. False: fault.
-bool Receiver::open() {
+// Checks the segment at hand, of whose payload `start` is there, and sets target_ for all of it.
+// False: fault.
+bool Receiver::open(std::span<const std::byte> start) {
     switch (segment_.opcode) {
     case Opcode::rdma_write:
         break; // locate() checks it, at each piece
@@ -25,7 +26,7 @@ bool Receiver::open() {
         }
         break;
     default:
-        if (!open_send()) {
+        if (!open_send(start)) {
             return false;
         }
     }
@@ -55,8 +56,7 @@ bool Receiver::locate(std::uint64_t done) {
     }
     case Opcode::read_response: {
         const engine::Request& read = endpoint_.request(sender_.oldest_read());
-        target_.count =
-            engine::gather(read.segments(), response_bytes_ + done, size, target_.pieces);
+        target_.add(read.segments(), response_bytes_ + done, size);
         return true;
     }
     default:
@@ -64,7 +64,7 @@ bool Receiver::locate(std::uint64_t done) {
     }
 }
 
-bool Receiver::open_send() {
+bool Receiver::open_send(std::span<const std::byte> start) {
     if (dat_peer_ && carries_ack_count(segment_.opcode)) {
         sender_.confirmed(segment_.ulp_word);
     }
@@ -74,7 +74,7 @@ bool Receiver::open_send() {
     if (segment_.mo != inbox_.received()) {
         return fail(TerminateCode::ddp_untagged_invalid_mo, "a segment's offset is wrong");
     }
-    return inbox_.open() || inbox_.begin() || inbox_failed();
+    return inbox_.open() || inbox_.begin(start) || inbox_failed();
 }
 
 // A response belongs to the oldest read and to nothing else: neither the key nor the

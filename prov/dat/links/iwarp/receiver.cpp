@@ -28,10 +28,12 @@ std::span<iovec> Receiver::special_room() {
     std::size_t count = 0;
     std::size_t tail = scratch.size() - frame_.size();
     std::byte* at = scratch.data() + frame_.size();
+    // A header, and what says where the payload of a message for a MessageSink goes.
+    const engine::MessageSink* const sink = endpoint_.sink();
+    const std::size_t header = kFpduUntaggedHeaderSize + (sink ? sink->longest_head() : 0);
     if (placing_) {
         // What is behind the payload is read along; behind a large one only as far as the
         // next header, so that another large payload goes straight to its place as well.
-        constexpr std::size_t kTail = kFpduMaxTrailer + kFpduUntaggedHeaderSize;
         if (!locate(placed_bytes_)) {
             return {};
         }
@@ -39,11 +41,11 @@ std::span<iovec> Receiver::special_room() {
             room_[count++] = target_.pieces[i];
         }
         at = scratch.data();
-        tail = large_ ? kTail : scratch.size();
+        tail = large_ ? kFpduMaxTrailer + header : scratch.size();
     } else if (!frame_.empty()) {
         std::memcpy(scratch.data(), frame_.data(), frame_.size());
     } else if (large_) {
-        tail = skip_ + kFpduUntaggedHeaderSize;
+        tail = skip_ + header;
     }
     room_[count++] = {at, tail};
     return {room_.data(), count};
@@ -202,7 +204,7 @@ bool Receiver::frame(std::span<const std::byte> fpdu) {
     if (!segment_.tagged && !is_send(segment_.opcode)) {
         return control(payload);
     }
-    if (!open()) {
+    if (!open(payload)) {
         return false;
     }
     const std::byte* from = payload.data();
@@ -234,7 +236,7 @@ bool Receiver::begin_direct(std::span<const std::byte> part) {
     if (traces_frames_) [[unlikely]] {
         trace_frame(endpoint_, false, segment_, payload_size_);
     }
-    if (!open()) {
+    if (!open(payload)) {
         return true;
     }
     std::size_t done = 0;

@@ -47,7 +47,7 @@ class Receiver {
 
     // Where the next bytes of the stream belong: up to kRoom pieces, in order. Empty
     // where the memory of a placement under way is gone: fault() says so.
-    static constexpr std::size_t kRoom = engine::kMaxIov + 1;
+    static constexpr std::size_t kRoom = engine::kMaxPieces + 1;
     std::span<iovec> room() {
         if (placing_ || large_ || !frame_.empty()) [[unlikely]] {
             return special_room();
@@ -99,8 +99,8 @@ class Receiver {
     bool atomic_response(std::span<const std::byte> payload);
     bool immediate(std::span<const std::byte> payload);
 
-    bool open();
-    bool open_send();
+    bool open(std::span<const std::byte> start);
+    bool open_send(std::span<const std::byte> start);
     bool open_response();
     bool locate(std::uint64_t done);
     bool close();

@@ -184,6 +184,7 @@ void Link::part(engine::Parting how) {
     // Answers to the peer's reads that it would copy from here are void, and what is behind them
     // is not.
     side_.mine->regions_gone.fetch_add(1, std::memory_order_seq_cst);
+    side_.mine->parted.store(1, std::memory_order_seq_cst);
     engine::full_fence(); // the program's memory has something else in it only after this is seen
     if (!rest.empty()) {
         return ClosingLink::begin(

@@ -51,6 +51,10 @@ class Link final : public engine::MemoryLink, private engine::Pollable {
     bool wide_data() const override { return true; }
     bool peer_serves_reads() const override { return sender_.peer_serves_reads(); }
 
+    bool copy_from_peer(std::span<const iovec> from, std::span<const iovec> to) override {
+        return receiver_.copy_from_peer(from, to);
+    }
+
     // Where it stands, for tests.
     engine::LinkState state() const { return life_.state(); }
 

@@ -81,8 +81,8 @@ Image own_image() {
 
 Pulled pull(const Image& peer, std::span<const iovec> to, std::span<const iovec> from) {
     std::uint64_t word = 0;
-    std::array<iovec, engine::kMaxIov + 1> local;
-    std::array<iovec, engine::kMaxIov + 1> remote;
+    std::array<iovec, engine::kMaxPieces + 1> local;
+    std::array<iovec, engine::kMaxPieces + 1> remote;
     local[0] = {&word, sizeof word};
     remote[0] = {reinterpret_cast<void*>(peer.address), sizeof word};
     std::copy(to.begin(), to.end(), local.begin() + 1);

@@ -35,7 +35,7 @@ enum class Pulled : std::uint8_t {
     not_permitted, // or the kernel has no such call
 };
 
-// Copies all of `from`, in `peer`, to `to`, of the same length, each of engine::kMaxIov pieces at
+// Copies all of `from`, in `peer`, to `to`, of the same length, each of engine::kMaxPieces pieces at
 // most. Blocks for as long as that takes, which a process that answers for its page faults
 // itself (userfaultfd(2), a file system of its own) decides. `to` is spoiled where it fails;
 // nothing of another image is left there.

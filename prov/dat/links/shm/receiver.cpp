@@ -168,6 +168,26 @@ std::uint8_t Receiver::arrival(const Fields& fields) const {
 
 // --- payload ---
 
+// What of the record's payload is there.
+std::span<const std::byte> Receiver::start_of(const Fields& fields, const Record& record) const {
+    if (fields.has(kElsewhere)) {
+        return {};
+    }
+    if (fields.has(kInRing)) {
+        return {side_.in_bytes + (bytes_ + ring_skip(bytes_, fields.size)) % kRing, fields.size};
+    }
+    return {record.payload.data(), fields.size};
+}
+
+// What lies in the peer's memory as long as its endpoint has not parted from this connection.
+bool Receiver::copy_from_peer(std::span<const iovec> from, std::span<const iovec> to) {
+    if (!pulls_ || gone_ || pull(peer_, to, from) != Pulled::all) {
+        return false;
+    }
+    engine::acquire_fence(); // what the peer says is looked at after the copy
+    return still_there() && side_.peers->parted.load(std::memory_order_acquire) == 0;
+}
+
 // Copies the record's payload, of the size of `to`.
 Receiver::Step Receiver::fetch(const Fields& fields, const Record& record,
                                std::span<const iovec> to) {
@@ -277,7 +297,8 @@ Receiver::Step Receiver::send(const Fields& fields, const Record& record) {
         return Step::waits;
     }
     engine::Inbox::Room to;
-    if ((!inbox_.open() && !inbox_.begin()) || !inbox_.room(fields.size, to)) {
+    if ((!inbox_.open() && !inbox_.begin(start_of(fields, record))) ||
+        !inbox_.room(fields.size, to)) {
         return inbox_failed();
     }
     const Step step = fetch(fields, record, {to.pieces.data(), to.count});

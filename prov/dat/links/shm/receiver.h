@@ -15,6 +15,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <sys/uio.h>
 
 namespace dat::shm {
 
@@ -67,6 +69,8 @@ class Receiver {
     Position position() const { return {number_, bytes_}; }
     // In the middle of what the peer sends.
     bool inside() const { return inbox_.open() || writing_ || responding_; }
+    // See engine::Link.
+    bool copy_from_peer(std::span<const iovec> from, std::span<const iovec> to);
     // Tells the peer how far this side is.
     void publish();
 
@@ -96,6 +100,7 @@ class Receiver {
     Step atomic_response(const Fields& fields, const Record& record);
     Step fetch(const Fields& fields, const Record& record, std::span<const iovec> to);
     Step fetch_write(const Fields& fields, const Record& record, std::byte* at);
+    std::span<const std::byte> start_of(const Fields& fields, const Record& record) const;
     Step fetch_settled(const Fields& fields, const Record& record, std::span<const iovec> to);
     Step fetch_elsewhere(const Fields& fields, const Record& record, std::span<const iovec> to);
     bool still_there() const;

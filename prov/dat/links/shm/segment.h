@@ -106,6 +106,9 @@ struct Control {
     std::atomic<std::uint32_t> pulls;
     // How many regions the owner has closed: a read of one may be void.
     std::atomic<std::uint64_t> regions_gone;
+    // 1: the owner's endpoint has nothing to do with the connection any more. What was copied from
+    // an address that a message named (engine::Link::copy_from_peer()) is void.
+    std::atomic<std::uint32_t> parted;
 };
 
 // A bit set.
