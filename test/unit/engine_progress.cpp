@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <criterion/criterion.h>
+#include <deque>
 #include <sched.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -142,4 +143,67 @@ Test(progress_thread, takes_what_arrives_after_polls_without_a_pause_before_its_
     cr_assert_eq(eventfd_write(arrival.fd, 1), 0);
     cr_assert(comes([&] { return arrival.taken == 1; }));
     cr_assert_not(u.domain.is_attended());
+}
+
+namespace {
+
+// Has something for so long as it is told.
+struct CountingNotifier final : Notifier {
+    explicit CountingNotifier(Domain& of) : domain(of) {
+        domain.expect_notifier();
+        domain.wake(*this);
+    }
+    ~CountingNotifier() { domain.forget_notifier(*this); }
+    void poll() override {
+        ++polls;
+        if (leaves) {
+            domain.stop(*this);
+        }
+    }
+    void arm() override {}
+    bool has_news() const override { return false; }
+    void disarm() override {}
+    Domain& domain;
+    int polls = 0;
+    bool leaves = false;
+};
+
+} // namespace
+
+// Each other process that memory is shared with has one: what a look costs does not grow with them,
+// and none is forgotten, also while some strike themselves out.
+Test(engine_progress, many_notifiers__are_polled_in_turn) {
+    Domain domain{Domain::Options{}};
+    cr_assert_eq(domain.open(), 0);
+    std::deque<CountingNotifier> all;
+    const auto polls = [&] {
+        int sum = 0;
+        for (const CountingNotifier& each : all) {
+            sum += each.polls;
+        }
+        return sum;
+    };
+    for (int i = 0; i < 100; ++i) {
+        all.emplace_back(domain);
+    }
+    const BiasedLockOwner inside(domain.biased_lock());
+    domain.progress();
+    const int a_round = polls();
+    cr_assert(a_round > 0 && a_round <= 8, "%d", a_round);
+    const int rounds = 100 / a_round;
+    for (int i = 1; i < rounds; ++i) {
+        domain.progress();
+    }
+    for (const CountingNotifier& each : all) {
+        cr_assert_eq(each.polls, 1);
+    }
+    for (std::size_t i = 0; i < 100; i += 2) {
+        all[i].leaves = true;
+    }
+    for (int i = 0; i < 2 * rounds; ++i) {
+        domain.progress();
+    }
+    for (std::size_t i = 0; i < 100; ++i) {
+        cr_assert(i % 2 == 0 ? all[i].polls == 2 : all[i].polls >= 2, "%zu: %d", i, all[i].polls);
+    }
 }

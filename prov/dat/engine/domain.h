@@ -225,6 +225,7 @@ class Domain : private Pollable {
     static constexpr std::uint32_t kPatience = 1 << 20;
     static constexpr std::uint32_t kReactorPeriod = 32; // rounds
     static constexpr std::size_t kFewAwake = 8;
+    static constexpr std::size_t kNotifiersARound = 4;
 
     void ready(std::uint32_t events) override; // handshakes_ has something
     // A thread of the application sleeps, and is woken by whatever comes.
@@ -270,6 +271,7 @@ class Domain : private Pollable {
     std::size_t memory_links_ = 0;
     std::vector<Notifier*> notifiers_; // that are awake; there is room for each that exists
     std::size_t notifier_count_ = 0;
+    std::size_t next_notifier_ = 0; // behind the one that is polled next, in turn
     std::uint32_t patience_ = kPatience;
     bool any_struck_ = false; // awake_ has a nullptr
     std::uint32_t share_of_polls_ = kPatience;

@@ -130,8 +130,8 @@ class MemoryLink : public Link {
     virtual void disarm() = 0;
 };
 
-// What says for many links in memory which of them have something. While it is awake it is polled
-// at each progress, and so are those links, if it says so.
+// What says for many links in memory which of them have something. While it is awake it is polled,
+// in turn with others where they are many, and so are those links, if it says so.
 class Notifier {
   public:
     virtual void poll() = 0;
