@@ -22,8 +22,8 @@ constexpr std::size_t kLarge = 100'000;
 // --- the fields ---
 
 auto fields(shm::Control& of) {
-    auto& [a, b, c, d, e, f, g, h, i] = of;
-    return std::tie(a, b, c, d, e, f, g, h, i);
+    auto& [a, b, c, d, e, f, g, h, i, j] = of;
+    return std::tie(a, b, c, d, e, f, g, h, i, j);
 }
 auto fields(shm::Record& of) {
     auto& [a, b, c, d, e, f, g, h, i] = of;
@@ -292,6 +292,22 @@ Test(engine_shm_fields, control, .timeout = 120) {
                        const shm::Record* again = nullptr;
                        cr_assert(p.run([&] { return (again = p.next()) != nullptr; }));
                        cr_assert(again->kind == Kind::read && p.side.requests.empty());
+                   }
+               }),
+        ATTACK(Control, parted,
+               {
+                   for (const std::uint32_t parted : {1u, ~0u}) {
+                       Raw p;
+                       p.view.mine->parted.store(parted);
+                       Bytes source = numbered(100);
+                       Bytes in(100);
+                       const iovec from{source.data(), source.size()};
+                       const iovec to{in.data(), in.size()};
+                       cr_assert_not(p.side.endpoint.link()->copy_from_peer({&from, 1}, {&to, 1}));
+                       p.side.receive(in); // all else goes on
+                       p.put(Kind::send, kWhole, bytes("hello"));
+                       cr_assert(p.run([&] { return p.side.receives.size() == 1; }));
+                       cr_assert_not(p.side.ended());
                    }
                }),
     });

@@ -35,8 +35,8 @@ enum class Pulled : std::uint8_t {
     not_permitted, // or the kernel has no such call
 };
 
-// Copies all of `from`, in `peer`, to `to`, of the same length, each of engine::kMaxPieces pieces at
-// most. Blocks for as long as that takes, which a process that answers for its page faults
+// Copies all of `from`, in `peer`, to `to`, of the same length, each of engine::kMaxPieces pieces
+// at most. Blocks for as long as that takes, which a process that answers for its page faults
 // itself (userfaultfd(2), a file system of its own) decides. `to` is spoiled where it fails;
 // nothing of another image is left there.
 Pulled pull(const Image& peer, std::span<const iovec> to, std::span<const iovec> from);
