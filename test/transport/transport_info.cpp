@@ -317,18 +317,28 @@ TRANSPORT_TEST(info_hints, what_mpi_libraries_ask_for__is_offered) {
     mpich->mode = FI_CONTEXT | FI_ASYNC_IOV | FI_RX_CQ_DATA;
     mpich->caps = FI_RMA | FI_WRITE | FI_READ | FI_REMOTE_WRITE | FI_REMOTE_READ | FI_ATOMIC |
                   FI_TAGGED | FI_DIRECTED_RECV | FI_MSG | FI_MULTI_RECV | FI_SEND | FI_RECV;
-    mpich->tx_attr->op_flags = FI_COMPLETION;
-    mpich->tx_attr->msg_order = FI_ORDER_SAS;
-    mpich->rx_attr->msg_order = FI_ORDER_SAS;
+    mpich->tx_attr->op_flags = FI_COMPLETION | FI_DELIVERY_COMPLETE;
+    mpich->rx_attr->op_flags = FI_COMPLETION;
+    mpich->tx_attr->msg_order = FI_ORDER_SAS | FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW |
+                                FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW;
     mpich->tx_attr->comp_order = FI_ORDER_NONE;
-    mpich->rx_attr->comp_order = FI_ORDER_NONE;
+    mpich->ep_attr->mem_tag_format = 0x00e000007fffffff;
     mpich->domain_attr->cq_data_size = 4;
     mpich->domain_attr->threading = FI_THREAD_DOMAIN;
     mpich->domain_attr->control_progress = FI_PROGRESS_MANUAL;
     mpich->domain_attr->data_progress = FI_PROGRESS_MANUAL;
     mpich->domain_attr->resource_mgmt = FI_RM_ENABLED;
     mpich->domain_attr->av_type = FI_AV_TABLE;
-    cr_assert_eq(ask(mpich.get()).result, 0);
+    mpich->domain_attr->mode = FI_RESTRICTED_COMP;
+    const Answer second = ask(mpich.get());
+    cr_assert_eq(second.result, 0);
+    const fi_info* own = second.info.get();
+    while (own && std::strcmp(own->fabric_attr->prov_name, provider()) != 0) { // ofi_rxm's
+        own = own->next;
+    }
+    cr_assert(own);
+    cr_assert_eq(own->domain_attr->mr_mode, 0);
+    cr_assert_eq(own->domain_attr->mr_key_size, 8);
 }
 
 TRANSPORT_TEST(info_hints, another_providers_name__is_not_answered) {

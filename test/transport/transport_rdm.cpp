@@ -416,6 +416,66 @@ TRANSPORT_TEST(rdm, rdma_and_atomics__reach_the_memory_of_a_peer_and_its_own) {
     DAT_MUST(fi_close(&mr->fid));
 }
 
+// MPICH's keys of windows have the uppermost bit.
+TRANSPORT_TEST(rdm, keys_of_8_bytes__reach_the_memory_of_a_peer) {
+    only_dat();
+    Two two(transport);
+    cr_assert_eq(two.a.info().domain_attr->mr_key_size, 8);
+    constexpr std::uint64_t kTop = std::uint64_t{1} << 63;
+    constexpr std::uint64_t kKeys[] = {1, kTop | 1, kTop, kTop - 1, 0, ~std::uint64_t{0}};
+    std::array<std::array<std::uint64_t, 100>, std::size(kKeys)> memory{};
+    std::vector<fid_mr*> regions;
+    const auto enter = [&](std::uint64_t key, std::array<std::uint64_t, 100>& at) {
+        fid_mr* mr = nullptr;
+        const int rc = fi_mr_reg(two.b.domain, at.data(), sizeof at,
+                                 FI_REMOTE_READ | FI_REMOTE_WRITE, 0, key, 0, &mr, nullptr);
+        if (rc == 0) {
+            cr_assert_eq(fi_mr_key(mr), key);
+            regions.push_back(mr);
+        }
+        return rc;
+    };
+    for (std::size_t i = 0; i < std::size(kKeys); ++i) {
+        cr_assert_eq(enter(kKeys[i], memory[i]), 0);
+    }
+    cr_assert_eq(enter(kTop | 1, memory[0]), -FI_ENOKEY);
+    for (std::size_t i = 0; i < std::size(kKeys); ++i) {
+        const std::uint64_t value = 7 + i;
+        RdmOp& write = two.a.op();
+        two.a.post(
+            [&] { return fi_write(two.a.ep, &value, 8, nullptr, two.to_b, 8, kKeys[i], &write); });
+        RdmOp& atomic = two.a.op();
+        std::uint64_t before = 0;
+        two.a.post([&] {
+            return fi_fetch_atomic(two.a.ep, &value, 1, nullptr, &before, nullptr, two.to_b, 8,
+                                   kKeys[i], FI_UINT64, FI_SUM, &atomic);
+        });
+        std::uint64_t in[2] = {};
+        const iovec local{in, sizeof in};
+        const fi_rma_iov parts[] = {{8, 8, kKeys[i]}, {0, 8, kKeys[i]}};
+        RdmOp& read = two.a.op();
+        fi_msg_rma message{};
+        message.msg_iov = &local;
+        message.iov_count = 1;
+        message.addr = two.to_b;
+        message.rma_iov = parts;
+        message.rma_iov_count = 2;
+        message.context = &read;
+        two.a.post([&] { return fi_readmsg(two.a.ep, &message, FI_COMPLETION); });
+        RdmNode::wait(read);
+        cr_assert(write.ok() && atomic.ok() && read.ok());
+        cr_assert_eq(before, value);
+        cr_assert_eq(in[0], 2 * value);
+        cr_assert_eq(in[1], 0);
+        cr_assert_eq(memory[i][1], 2 * value);
+    }
+    two.a.close();
+    two.b.close();
+    for (fid_mr* mr : regions) {
+        DAT_MUST(fi_close(&mr->fid));
+    }
+}
+
 TRANSPORT_TEST(rdm, a_receive_for_several__takes_them_one_behind_the_other) {
     only_dat();
     Two two(transport);

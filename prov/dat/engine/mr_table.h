@@ -97,6 +97,12 @@ class WindowKeeper {
 class MrTable {
   public:
     static constexpr std::uint64_t kKeyLimit = std::uint64_t{1} << 32;
+    // What a key of 8 bytes is on the wire: one of 4 is itself. Of two that differ in the upper
+    // half only, or in the lower only, it differs; else it may be the same.
+    static constexpr std::uint32_t short_key(std::uint64_t key) {
+        constexpr std::uint32_t kOdd = 0x9e3779b1;
+        return static_cast<std::uint32_t>(key) + static_cast<std::uint32_t>(key >> 32) * kOdd;
+    }
     // FI_DAT_FLUSHED; no address of a program has it.
     static constexpr std::uint64_t kFlushed = std::uint64_t{1} << 63;
 

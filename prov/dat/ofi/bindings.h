@@ -23,6 +23,7 @@ namespace dat::ofi {
 class Bindings {
   public:
     Domain& domain() { return domain_; }
+    const Domain& domain() const { return domain_; }
     engine::BiasedLock& biased_lock() { return biased_lock_; }
 
     // fi_ep_bind(3); 0 or -FI_E*, logged.

@@ -196,6 +196,7 @@ Domain::Domain(Fabric& fabric, const fi_domain_attr& attr, void* context)
       virtual_addresses_(attr.mr_mode == kMrBasic || (attr.mr_mode & FI_MR_VIRT_ADDR) != 0),
       provider_keys_(attr.mr_mode == kMrBasic || (attr.mr_mode & FI_MR_PROV_KEY) != 0),
       names_memory_(attr.mr_mode != kMrBasic && (attr.mr_mode & FI_MR_LOCAL) != 0),
+      long_keys_(attr.mr_key_size > sizeof(std::uint32_t)),
       progress_thread_(has_progress_thread(attr)), zone_(std::make_shared<const Zone>()),
       offering_(soft_offering()), engine_(options_for(attr)) {
     fid.fclass = FI_CLASS_DOMAIN;

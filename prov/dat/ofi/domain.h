@@ -51,6 +51,8 @@ class Domain final : public fid_domain, public EventSource, private verbs::Domai
     bool names_memory() const { return names_memory_; }
     // Who chooses keys: the provider, or fi_mr_reg()'s caller.
     bool provider_keys() const { return provider_keys_; }
+    // Those that a caller chooses may have 8 bytes: it was opened for FI_EP_RDM.
+    bool long_keys() const { return long_keys_; }
 
     // The protection zone of an authorization key; nullptr: the key is not one that is
     // offered, which is logged. Throws std::bad_alloc.
@@ -101,6 +103,7 @@ class Domain final : public fid_domain, public EventSource, private verbs::Domai
     bool virtual_addresses_; // these two: a device has no choice
     bool provider_keys_;
     const bool names_memory_;
+    const bool long_keys_;
     const bool progress_thread_;
     Zones zones_;
     ZoneHandle zone_;          // where no key is given

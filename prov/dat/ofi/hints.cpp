@@ -323,7 +323,7 @@ void fill_domain(fi_domain_attr& domain, const fi_domain_attr* hints, std::uint6
         std::memcpy(&domain.av_type, &hints->av_type, sizeof domain.av_type);
     }
     domain.mr_mode = mr_mode_for(hints, version, required_mode(caps, o), o.wished_mode);
-    domain.mr_key_size = sizeof(std::uint32_t);
+    domain.mr_key_size = o.key_size;
     domain.cq_data_size = o.data_size;
     domain.cq_cnt = kQueues;
     domain.cntr_cnt = kQueues;
@@ -353,6 +353,7 @@ constexpr Offering kSoft = {
     .invalidates = true,
     .data_takes_receive = false,
     .data_size = kDataSize,
+    .key_size = sizeof(std::uint32_t),
     .inject_size = engine::kInjectSize,
     .queue_size = kMaxQueueSize,
     .usual_size = kDefaultQueueSize,
@@ -379,6 +380,7 @@ static constexpr Offering make_rdm() {
     o.protocol = kRdmProtocol;
     o.shared_receives = false;
     o.invalidates = false;
+    o.key_size = sizeof(std::uint64_t);
     o.inject_size = rdm::kInjectSize;
     o.queue_size = kMaxRdmQueueSize;
     o.usual_size = kRdmQueueSize;

@@ -55,6 +55,7 @@ struct Offering {
     bool invalidates;        // FI_DAT_INVALIDATE
     bool data_takes_receive; // a write with remote CQ data (U-62)
     std::size_t data_size;   // of remote CQ data
+    std::size_t key_size;    // of memory, where the program chooses it
     std::size_t inject_size; // bytes, at most
     std::size_t queue_size;  // operations, at most
     std::size_t usual_size;  // operations of a program that asks for no number

@@ -123,10 +123,11 @@ int MemoryRegion::publish(const engine::Region& region, std::uint64_t requested_
         return 0;
     }
     key = requested_key;
-    if (!table.add(static_cast<std::uint32_t>(requested_key), region)) {
+    const std::uint32_t short_key = engine::MrTable::short_key(requested_key);
+    if (!table.add(short_key, region)) {
         return -FI_ENOKEY;
     }
-    table_key_ = static_cast<std::uint32_t>(requested_key);
+    table_key_ = short_key;
     return 0;
 }
 
@@ -230,7 +231,8 @@ int check(Domain& domain, const Asked& asked) {
         return -FI_EINVAL;
     }
     const bool has_key = (asked.access & (FI_REMOTE_READ | FI_REMOTE_WRITE)) != 0;
-    if (has_key && !domain.provider_keys() && asked.key >= engine::MrTable::kKeyLimit) {
+    if (has_key && !domain.provider_keys() && !domain.long_keys() &&
+        asked.key >= engine::MrTable::kKeyLimit) {
         DAT_WARN(mr,
                  "fi_mr_reg*(): requested_key = 0x%llx is longer than the mr_key_size of 4 "
                  "bytes",
@@ -296,7 +298,9 @@ int add(fid_t f, const Asked& asked, fid_mr** mr, void* context) {
             return fi_result(rc);
         }
         if (const int rc = made->publish(region, asked.key)) {
-            DAT_WARN(mr, "fi_mr_reg*(): requested_key = 0x%llx is in use by another region",
+            DAT_WARN(mr,
+                     "fi_mr_reg*(): requested_key = 0x%llx is in use by another region, or is the "
+                     "same in 4 bytes as that of one",
                      static_cast<unsigned long long>(asked.key));
             return rc;
         }

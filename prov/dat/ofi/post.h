@@ -188,7 +188,7 @@ inline void fill_names(const void** names, void* const* descriptors, std::size_t
     request.completion_flags = post.completion_flags | (post.flags & FI_DAT_UNSIGNALLED);
     request.length = post.length;
     request.remote_address = post.address;
-    request.remote_key = static_cast<std::uint32_t>(post.key);
+    request.remote_key = engine::MrTable::short_key(post.key);
     request.ordinal = 0;
     request.op = post.op;
     request.level = level(post.flags);
@@ -244,7 +244,7 @@ template <class Path>
         !engine::is_answered(post.op)) [[unlikely]] {
         return refuse_inject(call, post.length, ep.inject_size());
     }
-    if (post.key > UINT32_MAX) [[unlikely]] {
+    if (post.key > UINT32_MAX && !ep.domain().long_keys()) [[unlikely]] {
         return refuse_key(call, post.key);
     }
     const auto how = engine::is_answered(post.op) ? engine::Touch::write : engine::Touch::read;

@@ -18,7 +18,8 @@ namespace {
 
 // Remote segments that are together as long as the local ones, and not more than `offered`. The
 // length is within that of a message. 0 or -FI_E*.
-int check_remote(const char* call, const fi_msg_rma& msg, std::size_t length, std::size_t offered) {
+int check_remote(const char* call, const Endpoint& ep, const fi_msg_rma& msg, std::size_t length,
+                 std::size_t offered) {
     if (msg.rma_iov_count == 0 || msg.rma_iov_count > offered) {
         DAT_WARN(ep_data, "%s: %zu remote segments, 1 to %zu are offered", call, msg.rma_iov_count,
                  offered);
@@ -27,7 +28,7 @@ int check_remote(const char* call, const fi_msg_rma& msg, std::size_t length, st
     std::size_t left = length;
     for (std::size_t i = 0; i < msg.rma_iov_count; ++i) {
         const fi_rma_iov& each = msg.rma_iov[i];
-        if (each.key > UINT32_MAX) {
+        if (each.key > UINT32_MAX && !ep.domain().long_keys()) {
             return refuse_key(call, each.key);
         }
         if (each.len > left || (i + 1 == msg.rma_iov_count && each.len != left)) {
@@ -75,7 +76,7 @@ ssize_t submit_divided(const char* call, fid_ep* f, const Post& post, const fi_m
     engine::Endpoint& endpoint = ep.engine();
     const std::size_t offered =
         std::min<std::size_t>(ep.domain().offering().remote_segments, endpoint.limits().requests);
-    if (const int rc = check_remote(call, msg, post.length, offered)) {
+    if (const int rc = check_remote(call, ep, msg, post.length, offered)) {
         return rc;
     }
     if (const int rc = check_odd_request(call, ep, post)) {
