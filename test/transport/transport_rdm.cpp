@@ -476,6 +476,45 @@ TRANSPORT_TEST(rdm, keys_of_8_bytes__reach_the_memory_of_a_peer) {
     }
 }
 
+// So MPICH waits for what it has put.
+TRANSPORT_TEST(rdm, an_injected_write__is_counted_at_the_level_of_the_endpoint) {
+    only_dat();
+    RdmNode::Options options;
+    options.counters = true;
+    options.tx_op_flags = FI_DELIVERY_COMPLETE;
+    Two two(transport, options);
+    std::vector<std::uint64_t> memory(2);
+    fid_mr* mr = nullptr;
+    DAT_MUST(fi_mr_reg(two.b.domain, memory.data(), memory.size() * 8,
+                       FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 42, 0, &mr, nullptr));
+    const auto there = [&](std::size_t i) { return std::atomic_ref(memory[i]).load() == 7; };
+    const std::uint64_t value = 7;
+    const auto inject = [&](std::size_t i) {
+        two.a.post([&] { return fi_inject_write(two.a.ep, &value, 8, two.to_b, i * 8, 42); });
+    };
+    inject(0);
+    RdmNode::wait_until([&] { return fi_cntr_read(two.a.written) == 1; }, "the counter");
+    cr_assert(there(0));
+    // Of a peer that nobody moves.
+    inject(1);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
+    while (std::chrono::steady_clock::now() < end) {
+        const bool counted = fi_cntr_read(two.a.written) == 2;
+        cr_assert(!counted || there(1));
+        two.a.poll();
+    }
+    RdmNode::wait_until([&] { return fi_cntr_read(two.a.written) == 2; }, "the counter");
+    cr_assert(there(1));
+    const std::uint64_t one = 1;
+    two.a.post(
+        [&] { return fi_inject_atomic(two.a.ep, &one, 1, two.to_b, 0, 42, FI_UINT64, FI_SUM); });
+    RdmNode::wait_until([&] { return fi_cntr_read(two.a.written) == 3; }, "the counter");
+    cr_assert_eq(memory[0], 8);
+    two.a.close();
+    two.b.close();
+    DAT_MUST(fi_close(&mr->fid));
+}
+
 TRANSPORT_TEST(rdm, a_receive_for_several__takes_them_one_behind_the_other) {
     only_dat();
     Two two(transport);

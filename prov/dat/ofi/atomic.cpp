@@ -157,10 +157,11 @@ template <class Path> struct Atomics {
 
     static ssize_t inject(fid_ep* ep, const void* buf, std::size_t count, fi_addr_t,
                           std::uint64_t address, std::uint64_t key, fi_datatype type, fi_op op) {
-        return count != 1 ? refuse_shape("fi_inject_atomic()")
-                          : submit_atomic<Path>(ep, {"fi_inject_atomic()", kBase, type, op, buf,
-                                                     nullptr, nullptr, address, key, nullptr,
-                                                     FI_INJECT, engine::Role::silent});
+        return count != 1
+                   ? refuse_shape("fi_inject_atomic()")
+                   : submit_atomic<Path>(ep, {"fi_inject_atomic()", kBase, type, op, buf, nullptr,
+                                              nullptr, address, key, nullptr,
+                                              ep_of(ep).injected_flags(), engine::Role::silent});
     }
 
     // What the calls with a message have in common.

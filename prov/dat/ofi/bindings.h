@@ -46,6 +46,12 @@ class Bindings {
     bool rx_reported(std::uint64_t flags) const {
         return ((flags | rx_reports_) & FI_COMPLETION) != 0;
     }
+    // Those of an injected write, or atomic: it completes for its counter alone, at the level that
+    // is the endpoint's default.
+    std::uint64_t injected_flags() const {
+        constexpr std::uint64_t kLevels = FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE;
+        return FI_INJECT | (counters_.write ? tx_flags_ & kLevels : 0);
+    }
     // FI_OPT_MIN_MULTI_RECV, in bytes.
     std::size_t min_multi() const { return min_multi_; }
 

@@ -235,7 +235,7 @@ template <class Path> struct Rma {
     }
 
     static ssize_t silent(const char* call, fid_ep* ep, const void* buf, std::size_t len,
-                          std::uint64_t flags, std::uint64_t address, std::uint64_t key,
+                          std::uint64_t more_flags, std::uint64_t address, std::uint64_t key,
                           std::uint64_t data = 0) {
         const iovec iov{const_cast<void*>(buf), len};
         return submit<Path>(call, ep,
@@ -244,7 +244,7 @@ template <class Path> struct Rma {
                              .iov = &iov,
                              .count = 1,
                              .length = len,
-                             .flags = flags,
+                             .flags = ep_of(ep).injected_flags() | more_flags,
                              .address = address,
                              .key = key,
                              .role = engine::Role::silent,
@@ -253,7 +253,7 @@ template <class Path> struct Rma {
 
     static ssize_t inject(fid_ep* ep, const void* buf, std::size_t len, fi_addr_t,
                           std::uint64_t address, std::uint64_t key) {
-        return silent("fi_inject_write()", ep, buf, len, FI_INJECT, address, key);
+        return silent("fi_inject_write()", ep, buf, len, 0, address, key);
     }
 
     static ssize_t writedata(fid_ep* ep, const void* buf, std::size_t len, void* desc,
@@ -265,8 +265,7 @@ template <class Path> struct Rma {
 
     static ssize_t injectdata(fid_ep* ep, const void* buf, std::size_t len, std::uint64_t data,
                               fi_addr_t, std::uint64_t address, std::uint64_t key) {
-        return silent("fi_inject_writedata()", ep, buf, len, FI_INJECT | FI_REMOTE_CQ_DATA, address,
-                      key, data);
+        return silent("fi_inject_writedata()", ep, buf, len, FI_REMOTE_CQ_DATA, address, key, data);
     }
 
     static constexpr fi_ops_rma ops() {
