@@ -7,17 +7,21 @@
 //                        rank 0 prints a line for each part; BYTES: of the largest message, 16
 //                        MiB by default; iwarp: what an iWARP device can do
 //   mpi_suite die        the last rank kills itself while the others wait for it
+//   mpi_suite threads    threads of each rank call MPI at once; where that MPI offers it
+//   mpi_suite spawn      the ranks start others, and all compute together
 //
 // Exit status 0 if all was right.
 #include <mpi.h>
 
 #include <algorithm>
 #include <csignal>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <numeric>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -325,6 +329,95 @@ void one_sided() {
     MPI_Win_free(&window);
 }
 
+// Each rank writes to the next one's memory without its doing, and tells a third one, which
+// looks there.
+void passive_target() {
+    constexpr int kSizesHere[] = {1, 12, 13, 4096, 100000}; // numbers of doubles
+    constexpr int kMost = 100000;
+    double* memory = nullptr;
+    MPI_Win window;
+    MPI_Win_allocate(kMost * MPI_Aint{sizeof(double)}, sizeof(double), MPI_INFO_NULL,
+                     MPI_COMM_WORLD, &memory, &window);
+    std::fill(memory, memory + kMost, -1.0);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Win_lock_all(0, window);
+    std::vector<double> out(kMost), in(kMost);
+    const int third = (g_rank + 2) % g_ranks;
+    const int of_third = (g_rank + g_ranks - 2) % g_ranks;
+    const auto value = [](int rank, int size, int i) { return rank + size * 1e-3 + i; };
+    for (const int size : kSizesHere) {
+        for (int i = 0; i < size; ++i) {
+            out[static_cast<std::size_t>(i)] = value(g_rank, size, i);
+        }
+        MPI_Put(out.data(), size, MPI_DOUBLE, next(), 0, size, MPI_DOUBLE, window);
+        MPI_Win_flush(next(), window);
+        int told = 0;
+        MPI_Sendrecv(&size, 1, MPI_INT, third, 9, &told, 1, MPI_INT, of_third, 9, MPI_COMM_WORLD,
+                     MPI_STATUS_IGNORE);
+        // What that rank has put lies at the one behind it.
+        MPI_Request request;
+        MPI_Rget(in.data(), size, MPI_DOUBLE, previous(), 0, size, MPI_DOUBLE, window, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        for (int i = 0; i < size; ++i) {
+            const double got = in[static_cast<std::size_t>(i)];
+            if (got != value(of_third, size, i)) {
+                expect(false, "MPI_Put, MPI_Win_flush and MPI_Rget", size, i);
+                break;
+            }
+        }
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    MPI_Win_unlock_all(window);
+    MPI_Win_free(&window);
+}
+
+// Many numbers at once, one that all compete for, and memory that is attached later.
+void accumulation() {
+    constexpr int kNumbers = 1000;
+    std::vector<double> memory(kNumbers, 0.0), one(kNumbers, 1.0), before(kNumbers, -1.0);
+    MPI_Win window;
+    MPI_Win_create(memory.data(), kNumbers * MPI_Aint{sizeof(double)}, sizeof(double),
+                   MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+    MPI_Win_lock_all(0, window);
+    MPI_Get_accumulate(one.data(), kNumbers, MPI_DOUBLE, before.data(), kNumbers, MPI_DOUBLE, 0, 0,
+                       kNumbers, MPI_DOUBLE, MPI_SUM, window);
+    MPI_Win_flush(0, window);
+    expect(before[0] >= 0 && before[0] < g_ranks && before[0] == before[kNumbers - 1],
+           "MPI_Get_accumulate", static_cast<long>(before[0]), g_ranks);
+    MPI_Win_unlock_all(window);
+    MPI_Barrier(MPI_COMM_WORLD);
+    expect(g_rank != 0 || (memory[0] == g_ranks && memory[kNumbers - 1] == g_ranks),
+           "the sum of MPI_Get_accumulate", static_cast<long>(memory[0]), g_ranks);
+    MPI_Win_free(&window);
+
+    long number = 0;
+    MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+    MPI_Win_attach(window, &number, sizeof number);
+    MPI_Aint at = 0;
+    MPI_Get_address(&number, &at);
+    MPI_Bcast(&at, 1, MPI_AINT, 0, MPI_COMM_WORLD);
+    MPI_Win_lock_all(0, window);
+    for (int i = 0; i < 20; ++i) { // adds 1, by comparing and swapping
+        long seen = 0;
+        for (long expected = -1; seen != expected;) {
+            expected = seen;
+            const long wanted = expected + 1;
+            MPI_Compare_and_swap(&wanted, &expected, &seen, MPI_LONG, 0, at, window);
+            MPI_Win_flush(0, window);
+        }
+    }
+    MPI_Win_unlock_all(window);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (g_rank == 0) {
+        MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, window);
+        expect(number == 20L * g_ranks, "the sum of MPI_Compare_and_swap", number, g_ranks);
+        MPI_Win_unlock(0, window);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Win_detach(window, &number);
+    MPI_Win_free(&window);
+}
+
 void communicators() {
     for (int round = 0; round < 3; ++round) {
         MPI_Comm half, again;
@@ -388,6 +481,85 @@ void wildcards() {
     expect(std::count(seen.begin(), seen.end(), 1) == kReceives, "each message arrives once");
 }
 
+// Threads of a rank exchange with those of its neighbours, each on a communicator of its own, and
+// all on the same one, by their tags.
+void threads() {
+    constexpr int kThreads = 4;
+    constexpr int kRounds = 100;
+    MPI_Comm own[kThreads];
+    for (MPI_Comm& each : own) {
+        MPI_Comm_dup(MPI_COMM_WORLD, &each);
+    }
+    long wrong[kThreads] = {};
+    const auto exchange = [&](int thread) {
+        for (int round = 0; round < kRounds; ++round) {
+            const int size = kSizes[static_cast<std::size_t>(round) % std::size(kSizes)];
+            const int length = std::min(size, 65537);
+            Bytes out(static_cast<std::size_t>(length)), in(out.size());
+            fill(out.data(), length, g_rank, thread);
+            MPI_Sendrecv(out.data(), length, MPI_BYTE, next(), thread, in.data(), length, MPI_BYTE,
+                         previous(), thread, round % 2 == 0 ? MPI_COMM_WORLD : own[thread],
+                         MPI_STATUS_IGNORE);
+            for (int i = 0; i < length; ++i) {
+                if (in[static_cast<std::size_t>(i)] != pattern(previous(), thread, i)) {
+                    ++wrong[thread];
+                    break;
+                }
+            }
+            int sum = 0;
+            MPI_Allreduce(&thread, &sum, 1, MPI_INT, MPI_SUM, own[thread]);
+            wrong[thread] += sum != thread * g_ranks;
+        }
+    };
+    std::vector<std::thread> all;
+    for (int thread = 0; thread < kThreads; ++thread) {
+        all.emplace_back(exchange, thread);
+    }
+    for (std::thread& each : all) {
+        each.join();
+    }
+    for (int thread = 0; thread < kThreads; ++thread) {
+        expect(wrong[thread] == 0, "what threads exchanged", thread, wrong[thread]);
+        MPI_Comm_free(&own[thread]);
+    }
+}
+
+constexpr int kSpawned = 2;
+
+// Those that were there and those that were started, in one communicator.
+void together(MPI_Comm between, bool started) {
+    MPI_Comm all;
+    MPI_Intercomm_merge(between, started, &all);
+    int rank = -1, ranks = -1;
+    MPI_Comm_rank(all, &rank);
+    MPI_Comm_size(all, &ranks);
+    expect(!started || ranks > kSpawned, "ranks together", ranks, kSpawned);
+    for (const int size : kSizes) {
+        Bytes out(static_cast<std::size_t>(size)), in(out.size());
+        fill(out.data(), size, rank, 5);
+        const int from = (rank + ranks - 1) % ranks;
+        MPI_Sendrecv(out.data(), size, MPI_BYTE, (rank + 1) % ranks, 5, in.data(), size, MPI_BYTE,
+                     from, 5, all, MPI_STATUS_IGNORE);
+        check(in.data(), size, from, 5, "what old and new ranks exchanged");
+    }
+    long sum = 0;
+    MPI_Allreduce(&g_wrong, &sum, 1, MPI_LONG, MPI_SUM, all);
+    g_wrong = sum;
+    MPI_Comm_free(&all);
+    MPI_Comm_disconnect(&between);
+}
+
+const char* g_program = nullptr;
+
+void spawn() {
+    char word[] = "spawned";
+    char* words[] = {word, nullptr};
+    MPI_Comm between;
+    MPI_Comm_spawn(g_program, words, kSpawned, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &between,
+                   MPI_ERRCODES_IGNORE);
+    together(between, false);
+}
+
 // Everybody waits for one that is no more: only mpirun can end this.
 void die() {
     MPI_Barrier(MPI_COMM_WORLD);
@@ -411,6 +583,8 @@ const Part kParts[] = {
     {"collectives", collectives},
     {"derived types", derived_types},
     {"one-sided", one_sided},
+    {"passive target", passive_target},
+    {"accumulation", accumulation},
     {"communicators", communicators},
     {"1,000 wildcard receives", wildcards},
 };
@@ -431,15 +605,39 @@ bool run(const Part& part) {
 } // namespace
 
 int main(int argc, char** argv) {
-    MPI_Init(&argc, &argv);
+    const std::string_view what = argc > 1 ? argv[1] : "everything";
+    int offered = MPI_THREAD_SINGLE;
+    if (what == "threads") { // with it some of Open MPI's one-sided communication is not offered
+        MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &offered);
+    } else {
+        MPI_Init(&argc, &argv);
+    }
     MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
     MPI_Comm_size(MPI_COMM_WORLD, &g_ranks);
     if (g_ranks < 2) {
         std::printf("two processes are needed at least\n");
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
-    if (argc > 1 && std::string_view(argv[1]) == "die") {
+    if (what == "die") {
         die();
+    }
+    if (what == "threads" || what == "spawn" || what == "spawned") {
+        bool good = true;
+        if (what == "spawned") {
+            MPI_Comm parent;
+            MPI_Comm_get_parent(&parent);
+            together(parent, true);
+            good = g_wrong == 0;
+        } else if (what == "threads" && offered < MPI_THREAD_MULTIPLE) {
+            if (g_rank == 0) {
+                std::printf("right: threads are not offered by this MPI\n");
+            }
+        } else {
+            g_program = argv[0];
+            good = run(what == "threads" ? Part{"threads", threads} : Part{"spawn", spawn});
+        }
+        MPI_Finalize();
+        return good ? 0 : 1;
     }
     if (argc > 2) {
         g_largest = std::atoi(argv[2]);
