@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Half a round trip of MPI between two processes, for each size the median of several
-// batches, in microseconds: a line a size, "SIZE MEDIAN". rxm.sh runs it.
+// batches, in microseconds: a line a size, "SIZE MEDIAN". mpi.sh runs it.
 #include <mpi.h>
 
 #include <algorithm>
