@@ -18,6 +18,8 @@
 # DAT_MPI_LIMIT_S    seconds after which a program counts as hung (240)
 # DAT_MPI_ROOT       where the packages lie, if not in /
 #
+# A program that takes too long is ended, and its line says so.
+#
 # Prints a line for each program, `ok ...`, `FAIL ...` or `skip ...` with its reason. Exit status 0 if
 # nothing failed.
 set -u
@@ -50,7 +52,7 @@ verdict() { # title status
     if [ "$2" -eq 0 ]; then
         echo "ok $provider, $link: $1"
     else
-        echo "FAIL $provider, $link: $1"
+        echo "FAIL $provider, $link: $1$([ "$status" -ne 124 ] || echo ", ended after $limit s")"
         tail -n 20 "$scratch/log"
         failed=1
     fi
@@ -133,9 +135,18 @@ run_scalapack() {
     has "${tests#"$root"}" scalapack-mpi-test || return 0
     cp -r "$data"/. .
     for each in "$tests"/x[dz]*; do
+        # Its processes part ways in the iterative refinement (pdporfs) and wait for each other, over
+        # Open MPI's own shared memory (vader) too.
+        case ${each##*/} in
+        xdllt)
+            echo "skip ScaLAPACK's xdllt: it hangs over Open MPI's own transport as well"
+            continue
+            ;;
+        esac
         mpi "$each"
-        # What each ends with; those of the BLACS and the PBLAS say so otherwise.
-        [ $status -eq 0 ] && grep -qE 'END OF TESTS|Finished *[0-9]* tests|DONE BLACSTEST' "$scratch/log" &&
+        # What each ends with; xdhseqr and xdsvd say so otherwise.
+        [ $status -eq 0 ] &&
+            grep -qE 'END OF TESTS|End of tests|Finished *[0-9]* tests|^ *500 .* PASSED' "$scratch/log" &&
             ! grep -qE '[1-9][0-9]* tests? (completed and )?failed' "$scratch/log"
         verdict "ScaLAPACK's ${each##*/}" $?
     done
