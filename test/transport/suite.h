@@ -27,12 +27,15 @@ void only_dat();
 
 } // namespace dat::test
 
-#define TRANSPORT_TEST(suite, name)                                                                \
+#define TRANSPORT_TEST(suite, name) TRANSPORT_TEST_WITHIN(120, suite, name)
+
+// Counts as hung after so many seconds.
+#define TRANSPORT_TEST_WITHIN(seconds, suite, name)                                                \
     static void suite##_##name(const ::dat::test::Transport& transport);                           \
-    Test(suite, name, .timeout = 120) {                                                            \
+    Test(suite, name, .timeout = (seconds)) {                                                      \
         ::dat::test::run_test(::dat::test::Over::any, #suite "/" #name, suite##_##name);           \
     }                                                                                              \
-    Test(suite##_shm, name, .timeout = 120) {                                                      \
+    Test(suite##_shm, name, .timeout = (seconds)) {                                                \
         ::dat::test::run_test(::dat::test::Over::shm, #suite "/" #name, suite##_##name);           \
     }                                                                                              \
     static void suite##_##name([[maybe_unused]] const ::dat::test::Transport& transport)
