@@ -33,7 +33,7 @@ sources_handshake := $(engine)
 sources_receive := $(engine) test/fuzz/hostile_peer.cpp test/fuzz/plain.cpp
 sources_local_listener := $(engine) test/fuzz/plain.cpp
 sources_rings := $(engine) test/fuzz/plain.cpp
-sources_rdm := $(engine) $(call files,prov/dat/rdm/*.cpp) test/fuzz/plain.cpp
+sources_rdm := $(engine) $(call files,prov/dat/rdm/*.cpp) test/fuzz/plain.cpp test/fuzz/rdm_remote.cpp
 sources_hints := $(ofi) prov/dat-shim/libfabric.cpp prov/dat-shim/log.cpp
 sources_handles12 := $(shim)
 sources_handles20 := $(shim)
@@ -63,7 +63,7 @@ rings: LDLIBS = -Wl,--wrap=mmap,--wrap=munmap
 # sixth of their time, and leads nowhere.
 scripted := $(filter-out $(codecs:.cpp=.o),$(engine:.cpp=.o)) \
 	$(patsubst %.cpp,%.o,$(call files,prov/dat/rdm/*.cpp)) \
-	$(addprefix test/fuzz/fuzz_,handshake.o receive.o rings.o rdm.o local_listener.o)
+	$(addprefix test/fuzz/fuzz_,handshake.o receive.o rings.o rdm.o local_listener.o) test/fuzz/rdm_remote.o
 $(scripted) 12/% 20/%: COVERED += -fno-sanitize-coverage=trace-cmp
 # What libFuzzer is to find its way through carries coverage; what it is attacked with not.
 test/fuzz/hostile_peer.o: COVERED =
