@@ -19,6 +19,8 @@
 # DAT_MPI_ROOT       where the packages lie, if not in /
 #
 # A program that takes too long is ended, and its line says so.
+# ScaLAPACK's xdsep fails one of its tests about every second time over Open MPI's own transports,
+# too, with the same residual; xdsyevr does so seldom. Their FAIL is no sign of what dat does.
 #
 # Prints a line for each program, `ok ...`, `FAIL ...` or `skip ...` with its reason. Exit status 0 if
 # nothing failed.
@@ -49,17 +51,19 @@ trap 'exit 143' TERM
 
 failed=0
 verdict() { # title status
+    local title=$1
     if [ "$2" -eq 0 ]; then
         echo "ok $provider, $link: $1"
     else
-        echo "FAIL $provider, $link: $1$([ "$status" -ne 124 ] || echo ", ended after $limit s")"
+        case $status in 124 | 137) title+=", ended after $limit s" ;; esac
+        echo "FAIL $provider, $link: $title"
         tail -n 20 "$scratch/log"
         failed=1
     fi
 }
 
-# Runs a program in $scratch/run, and looks into what it has written. Sets `status`, 124 if it took too
-# long. pml cm has nothing else to fall back on.
+# Runs a program in $scratch/run, and looks into what it has written. Sets `status`: 124 if it took too
+# long, 137 if it had to be killed then. pml cm has nothing else to fall back on.
 mpi() { # words...
     local start=(mpirun -np "$ranks" --oversubscribe --mca mpi_yield_when_idle 1
         --mca pml cm --mca mtl ofi --mca osc pt2pt
@@ -137,12 +141,10 @@ run_scalapack() {
     for each in "$tests"/x[dz]*; do
         # Not understood: it came to no end within its time, over Open MPI's own shared memory
         # (vader) either, in two runs of 60 and 100 s on a loaded machine.
-        case ${each##*/} in
-        xdllt)
-            echo "skip ScaLAPACK's xdllt: it did not end in time over Open MPI's own shared memory either; not understood"
+        if [ "${each##*/}" = xdllt ]; then
+            echo "skip ScaLAPACK's xdllt: it did not end in time over Open MPI's own shared memory either"
             continue
-            ;;
-        esac
+        fi
         mpi "$each"
         # What each ends with; xdhseqr and xdsvd say so otherwise.
         [ $status -eq 0 ] &&
