@@ -114,13 +114,26 @@ make_check() { # folder target make-arguments...
     shift 2
     cd "$folder" || return 1
     # More than processors: tests of connections wait for much of their time.
-    timeout -k 10 1080 make -j$((jobs * 2)) -k "$target" VERBOSE=1 "$@" || status=1
+    timeout -k 10 1080 make -j$((jobs * 2)) -k "$target" "$@" || status=1
     if [ -z "$(find . -name '*.trs')" ]; then
         echo 'no test was run'
         return 1
     fi
     count_make_check "$folder"
+    [ $status -eq 0 ] || explain_make_check
     return $status
+}
+
+# Prints the end of what each test said that failed, or that was running when make was ended.
+explain_make_check() {
+    local log result
+    find . -name '*.log' ! -name config.log ! -name test-suite.log | sort |
+        while read -r log; do
+            result=$(sed -n 's/^:global-test-result: //p' "${log%.log}.trs" 2>/dev/null)
+            case $result in PASS | SKIP) continue ;; esac
+            echo "FAIL ${log%.log}: ${result:-had not ended}"
+            grep -v -e '^PASS' -e '^\[PASS\]' "$log" | tail -n 25 | sed 's/^/| /'
+        done
 }
 
 # Of the provider; of a configuration that is cached they may not change.

@@ -6,6 +6,7 @@
 #define DAT_SHIM_IA_H
 
 #include "base/list.h"
+#include "base/reserve.h"
 #include "dat-shim/device.h"
 #include "dat-shim/memory.h"
 #include "dat-shim/object.h"
@@ -97,7 +98,7 @@ class Ia final : public Object {
     template <class T, class... Args> T* make(Args&&... args) {
         auto made = std::make_unique<T>(std::forward<Args>(args)...);
         const std::lock_guard lock(mutex_);
-        found_.reserve(objects_.size() + 1);
+        base::reserve_for(found_, objects_.size() + 1);
         objects_.insert(made.get());
         if (is_closing()) {
             conceal(*made);

@@ -4,6 +4,7 @@
 #include "dat-shim/memory.h"
 
 #include "base/attempt.h"
+#include "base/reserve.h"
 #include "dat-shim/ia.h"
 #include "engine/kernel.h"
 
@@ -88,9 +89,7 @@ std::uint32_t LmrTable::add(const Region& what) {
         if (used_ == mask_) {
             grow();
         }
-        if (free_.capacity() <= used_) { // remove() has room for all of them
-            free_.reserve(std::size_t{2} * used_ + 16);
-        }
+        base::reserve_for(free_, std::size_t{used_} + 1); // remove() has room for all of them
         place = {++used_, 1}; // index 0 is never used: a context of 0 is none
     } else {
         return 0;

@@ -7,10 +7,10 @@
 . "$DAT_SRCDIR/test/vm/suite_clauses.sh"
 
 tests=(
-    "200 dtest_over_rxe programs rxe0 $rxe TRUE dtest"
-    "200 dtest_over_siw programs siw0 $siw FALSE dtest"
-    "200 dtestcm_dtestsrq_dtestx_over_rxe programs rxe0 $rxe TRUE others"
-    "200 dtestcm_dtestsrq_dtestx_over_siw programs siw0 $siw FALSE others"
+    "400 dtest_over_rxe programs rxe0 $rxe TRUE dtest"
+    "400 dtest_over_siw programs siw0 $siw FALSE dtest"
+    "400 dtestcm_dtestsrq_dtestx_over_rxe programs rxe0 $rxe TRUE others"
+    "400 dtestcm_dtestsrq_dtestx_over_siw programs siw0 $siw FALSE others"
     "300 dapltest_over_rxe programs rxe0 $rxe TRUE dapltest"
     "300 dapltest_over_siw programs siw0 $siw FALSE dapltest"
     "100 ends_over_rxe programs rxe0 $rxe TRUE ends"

@@ -6,6 +6,7 @@
 #include "base/attempt.h"
 #include "base/canary.h"
 #include "base/log.h"
+#include "base/reserve.h"
 #include "engine/barrier.h"
 #include "engine/kernel.h"
 #include "engine/progress_thread.h"
@@ -314,7 +315,7 @@ void Domain::let_sleep(MemoryLink& link) {
 }
 
 void Domain::expect_notifier() {
-    notifiers_.reserve(notifier_count_ + 1);
+    base::reserve_for(notifiers_, notifier_count_ + 1);
     ++notifier_count_;
 }
 
