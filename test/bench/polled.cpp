@@ -9,7 +9,10 @@
 //                               processor of its own, all other threads have another, on which the
 //                               library's go first, as they would on one of their own
 //   polled floor PAUSE ROUNDS   what the host needs for it: a thread that sleeps in poll(2) is
-//                               woken by an eventfd, and writes
+//                               woken by an eventfd, reads it, and writes
+//   polled floor-tcp PAUSE ROUNDS
+//                               the same with a TCP connection over loopback in place of the
+//                               eventfd
 #include "dat_ends.h"
 
 #include <algorithm>
@@ -19,12 +22,15 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <random>
 #include <sched.h>
 #include <string>
 #include <string_view>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <thread>
 #include <unistd.h>
 #include <vector>
@@ -86,15 +92,49 @@ class Path {
     End target_;
 };
 
-// A write by a thread that an eventfd wakes; nobody to be asked.
+// What one end of is written to is read from the other.
+struct Ends {
+    int near;
+    int far;
+};
+
+Ends eventfd_ends() {
+    const int fd = eventfd(0, 0);
+    return {fd, fd};
+}
+
+Ends tcp_ends() {
+    const int listener = socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    const int near = socket(AF_INET, SOCK_STREAM, 0);
+    const int at_once = 1;
+    auto* const at = reinterpret_cast<sockaddr*>(&address);
+    if (bind(listener, at, size) != 0 || listen(listener, 1) != 0 ||
+        getsockname(listener, at, &size) != 0 || connect(near, at, size) != 0 ||
+        setsockopt(near, IPPROTO_TCP, TCP_NODELAY, &at_once, sizeof at_once) != 0) {
+        std::perror("floor-tcp");
+        std::exit(2);
+    }
+    const int far = accept(listener, nullptr, nullptr);
+    close(listener);
+    return {near, far};
+}
+
+// A write by a thread that 8 bytes from a descriptor wake; nobody to be asked.
 class Floor {
   public:
-    Floor() : thread_([this] { run(); }) {}
+    explicit Floor(Ends ends) : ends_(ends), thread_([this] { run(); }) {}
     ~Floor() {
         ending_ = true;
         raise();
         thread_.join();
-        close(fd_);
+        close(ends_.near);
+        if (ends_.far != ends_.near) {
+            close(ends_.far);
+        }
     }
     Floor(const Floor&) = delete;
     Floor& operator=(const Floor&) = delete;
@@ -108,21 +148,21 @@ class Floor {
   private:
     void raise() const {
         const std::uint64_t one = 1;
-        if (::write(fd_, &one, sizeof one) != sizeof one) {
+        if (::write(ends_.near, &one, sizeof one) != sizeof one) {
             std::abort();
         }
     }
     void run() {
         while (!ending_) {
-            pollfd waits{fd_, POLLIN, 0};
+            pollfd waits{ends_.far, POLLIN, 0};
             std::uint64_t sum = 0;
-            if (poll(&waits, 1, -1) == 1 && read(fd_, &sum, sizeof sum) == sizeof sum) {
+            if (poll(&waits, 1, -1) == 1 && read(ends_.far, &sum, sizeof sum) == sizeof sum) {
                 word_.store(written_);
             }
         }
     }
 
-    const int fd_ = eventfd(0, 0);
+    const Ends ends_;
     std::atomic<bool> ending_{false};
     std::atomic<std::int64_t> written_{0};
     alignas(64) std::atomic<std::int64_t> word_{0};
@@ -194,7 +234,7 @@ std::vector<double> measure(P& path, long polls, std::chrono::microseconds pause
 
 int main(int argc, char** argv) {
     if (argc != 4) {
-        std::fputs("usage: polled POLLS|floor PAUSE ROUNDS\n", stderr);
+        std::fputs("usage: polled POLLS|floor|floor-tcp PAUSE ROUNDS\n", stderr);
         return 2;
     }
     const auto pause = std::chrono::microseconds(std::atol(argv[2]));
@@ -204,8 +244,9 @@ int main(int argc, char** argv) {
     sched_getaffinity(0, sizeof allowed, &allowed);
     stay_on(1, allowed);
     std::vector<double> took;
-    if (std::string_view(argv[1]) == "floor") {
-        Floor floor;
+    const std::string_view what(argv[1]);
+    if (what == "floor" || what == "floor-tcp") {
+        Floor floor(what == "floor" ? eventfd_ends() : tcp_ends());
         took = measure(floor, 0, pause, rounds, allowed);
     } else {
         Path path;

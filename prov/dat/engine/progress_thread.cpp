@@ -102,7 +102,7 @@ bool ProgressThread::comes_second() const {
 // The application has polled since the last look, and goes on with it. One that polled a few times
 // and does something else since, such as to wait for its memory to change, leaves what arrives to
 // the thread.
-bool ProgressThread::is_back() {
+bool ProgressThread::is_back(Tick glance) {
     if (!application_is_there()) {
         return false;
     }
@@ -110,7 +110,7 @@ bool ProgressThread::is_back() {
         return true;
     }
     seen_ = domain_.polls_.load(std::memory_order_relaxed);
-    for (const auto end = Clock::now() + kGlance; Clock::now() < end;) {
+    for (const auto end = Clock::now() + glance; Clock::now() < end;) {
         sched_yield(); // to an application that has the same processor
         if (domain_.polls_.load(std::memory_order_relaxed) != seen_) {
             return true;
@@ -140,7 +140,7 @@ void ProgressThread::run() {
         // While the program is there, what arrives for it wakes the thread in every other tick at
         // most: the program takes it, or has stopped, which a glance tells.
         const bool arrived = woken == Woken::by_arrival;
-        if (summoned || !(arrived ? is_back() : application_is_there())) {
+        if (summoned || !(arrived ? is_back(kShortGlance) : application_is_there())) {
             take_over(summoned);
             tick = first_tick();
             heeding = true;
@@ -210,8 +210,16 @@ bool ProgressThread::watch(bool in_charge) {
         if (ready < 0 && errno != EINTR) {
             break;
         }
-        if (fds[1].revents != 0) {
-            lower();
+        const bool called = fds[1].revents != 0 && lower();
+        const bool arrived = ready > 0 && fds[0].revents != 0;
+        if (arrived && !called && !leaves_arrivals() && !domain_.biased_lock_.is_occupied()) {
+            // What arrived does not wait for the glance: who is back calls.
+            in_charge = true;
+            domain_.progress_as_outsider();
+            if (is_back()) {
+                break;
+            }
+            continue;
         }
         if (is_back()) {
             break;
@@ -219,7 +227,7 @@ bool ProgressThread::watch(bool in_charge) {
         if (ready == 0) {
             domain_.look_at_timers_as_outsider();
         }
-        if (ready <= 0 || fds[0].revents == 0) {
+        if (!arrived) {
             continue; // what the application has woken is put to rest
         }
         if (!in_charge && comes_second() && (woken(kGrace) || application_is_there())) {

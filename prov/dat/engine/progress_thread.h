@@ -55,8 +55,10 @@ class ProgressThread {
     using Tick = Pace::Tick;
     enum class Woken : std::uint8_t { by_clock, by_call, by_arrival };
 
-    // Who polls without a pause does so again within this.
+    // Who polls without a pause does so again within this, or within the shorter, which something
+    // that has arrived waits for.
     static constexpr Tick kGlance{10};
+    static constexpr Tick kShortGlance{3};
     // How long a thread of the application that was woken by the same descriptor is given to
     // come first.
     static constexpr Tick kGrace{1000};
@@ -72,7 +74,7 @@ class ProgressThread {
     Tick first_tick() const;
     Tick next_tick(Tick tick) const;
     bool application_is_there() const;
-    bool is_back();
+    bool is_back(Tick glance = kGlance);
     bool woken(Tick wait) { return sleep(wait, false) == Woken::by_call; }
     Woken sleep(Tick wait, bool heeding);
     int domain_fd() const;

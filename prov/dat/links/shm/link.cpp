@@ -84,6 +84,14 @@ void Link::send_ring() {
 }
 
 void Link::ready(std::uint32_t) {
+    if (asleep_ && !by_doorbell_) { // what it was woken for does not wait for the socket to be read
+        disarm();
+        domain_.wake(*this);
+        poll();
+        if (life_.is_over()) {
+            return;
+        }
+    }
     // One for each time that it was asleep; a peer that rings for ever is left ringing.
     const bool gone = !take_rings(wake_socket_, wake_socket_refuses_);
     if (gone) {
