@@ -48,7 +48,7 @@ class RdmNode {
         std::uint64_t tx_op_flags = 0;
         fi_wait_obj wait = FI_WAIT_NONE;
         RdmNode* domain_of = nullptr; // shares fabric, domain, queue and vector with it
-        bool counters = false;        // of sends, receives and writes
+        bool counters = false;        // of sends, receives, writes and peers' reads
     };
     explicit RdmNode(const Transport& transport) : RdmNode(transport, Options()) {}
     RdmNode(const Transport& transport, const Options& options) : options_(options) {
@@ -66,12 +66,13 @@ class RdmNode {
         DAT_MUST(fi_ep_bind(ep, &av->fid, 0));
         DAT_MUST(fi_ep_bind(ep, &cq->fid, FI_TRANSMIT | FI_RECV));
         if (options.counters) {
-            for (fid_cntr** counter : {&sent, &received, &written}) {
+            for (fid_cntr** counter : {&sent, &received, &written, &read_by_peers}) {
                 DAT_MUST(fi_cntr_open(domain, nullptr, counter, nullptr));
             }
             DAT_MUST(fi_ep_bind(ep, &sent->fid, FI_SEND));
             DAT_MUST(fi_ep_bind(ep, &received->fid, FI_RECV));
             DAT_MUST(fi_ep_bind(ep, &written->fid, FI_WRITE));
+            DAT_MUST(fi_ep_bind(ep, &read_by_peers->fid, FI_REMOTE_READ));
         }
         DAT_MUST(fi_enable(ep));
         all().push_back(this);
@@ -105,7 +106,7 @@ class RdmNode {
             closer.join();
             DAT_MUST(result);
             ep = nullptr;
-            for (fid_cntr* counter : {sent, received, written}) {
+            for (fid_cntr* counter : {sent, received, written, read_by_peers}) {
                 if (counter) {
                     DAT_MUST(fi_close(&counter->fid));
                 }
@@ -196,6 +197,7 @@ class RdmNode {
     fid_ep* ep = nullptr;
     fid_cntr* sent = nullptr;
     fid_cntr* received = nullptr;
+    fid_cntr* read_by_peers = nullptr;
     fid_cntr* written = nullptr;
     const fi_info& info() const { return *info_; }
 

@@ -150,7 +150,7 @@ void Endpoint::look_closely(const Receive& r, DtoStatus status, std::size_t leng
 }
 
 void Endpoint::remote_read(std::uint32_t key) {
-    if (counters_.remote_read) {
+    if (counters_.remote_read && !domain_.regions().is_announced(key)) {
         counters_.remote_read->add(DtoStatus::success);
     }
     if (domain_.regions().counts()) {

@@ -221,6 +221,11 @@ bool MrTable::count(std::uint32_t key, core::Counter* reads, core::Counter* writ
     return true;
 }
 
+bool MrTable::is_announced(std::uint32_t key) const {
+    const auto found = regions_.find(key);
+    return found != regions_.end() && found->second.announced;
+}
+
 void MrTable::count_read(std::uint32_t key) const {
     const auto found = regions_.find(key);
     if (found != regions_.end() && found->second.reads) {

@@ -60,6 +60,7 @@ struct Region {
     core::Counter* reads = nullptr;  // of peers' RDMA reads that were answered
     core::Counter* writes = nullptr; // of peers' RDMA writes that were placed
     bool flushes = false;            // set_flusher()
+    bool announced = false;          // of a message that the peer reads: not the program's
     std::uint32_t windows = 0;       // keys of windows that are cut from it
     // Of a window: whose it is, the key of the region, and its rights once it is bound.
     Window* window = nullptr;
@@ -158,6 +159,7 @@ class MrTable {
     bool count(std::uint32_t key, core::Counter* reads, core::Counter* writes);
     // Regions may have counters: the two below have something to do.
     bool counts() const { return counts_; }
+    bool is_announced(std::uint32_t key) const;
     void count_read(std::uint32_t key) const;
     void count_write(std::uint32_t key) const;
 

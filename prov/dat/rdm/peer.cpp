@@ -341,6 +341,7 @@ bool Peer::announce(Send& send) {
         region.length = out.iov[i].length;
         region.zone = messages_.zone_;
         region.access = engine::kRemoteRead;
+        region.announced = true;
         std::uint32_t key = 0;
         if (!base::attempt([&] { key = messages_.domain_.regions().add(region); })) {
             break;
