@@ -416,9 +416,6 @@ TRANSPORT_TEST(ops_missing, of_domain_and_fabric__answer_without_crashing) {
     av_attr.type = FI_AV_MAP;
     av_attr.flags = FI_EVENT;
     cr_assert_neq(fi_av_open(side.domain(), &av_attr, &av, nullptr), 0);
-    fid_poll* poll = nullptr;
-    fi_poll_attr poll_attr{};
-    cr_assert_neq(fi_poll_open(side.domain(), &poll_attr, &poll), 0);
     fid_stx* stx = nullptr;
     cr_assert_neq(fi_stx_context(side.domain(), side.info()->tx_attr, &stx, nullptr), 0);
     fid_ep* scalable = nullptr;

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Transport suite: what goes beyond plain sends, reads and writes: completion levels, atomics,
-// counters.
+// counters, poll sets.
 #include "suite.h"
 
 #include <rdma/fi_atomic.h>
 
+#include <algorithm>
 #include <cstring>
+#include <vector>
 
 using namespace dat::test;
 
@@ -462,4 +464,95 @@ TRANSPORT_TEST(counter, wrong_flags_and_second_bindings__are_refused) {
     attr.wait_obj = FI_WAIT_MUTEX_COND;
     fid_cntr* none = nullptr;
     cr_assert_eq(fi_cntr_open(here.side.domain(), &attr, &none, nullptr), -FI_ENOSYS);
+}
+
+// ---- poll sets -------------------------------------------------------------
+
+namespace {
+
+// What it names, of up to `most`.
+std::vector<void*> named(fid_poll* set, std::size_t most = 8) {
+    std::vector<void*> contexts(most);
+    const int count = fi_poll(set, contexts.data(), static_cast<int>(most));
+    DAT_MUST(std::min(count, 0));
+    contexts.resize(static_cast<std::size_t>(count));
+    return contexts;
+}
+
+} // namespace
+
+// fi_poll(3): queues that are not empty, and counters that have changed.
+TRANSPORT_TEST(poll_set, of_queues_and_counters__names_those_that_have_something) {
+    only_dat();
+    CountedSide here(transport, false);
+    Side there(transport);
+    there.listen();
+    Endpoint active(here.side);
+    Endpoint passive = establish(active, there);
+    Fid<fid_poll> set;
+    DAT_MUST(fi_poll_open(here.side.domain(), nullptr, set.out()));
+    cr_assert(named(set.get()).empty());
+    fid_t queue = &here.side.cq()->fid;
+    fid_t counter = &here.rx->fid;
+    queue->context = &queue;
+    counter->context = &counter;
+    for (fid_t each : {queue, counter}) {
+        DAT_MUST(fi_poll_add(set.get(), each, 0));
+    }
+    cr_assert(named(set.get()).empty());
+
+    Bytes in(10);
+    Op& receive = active.recv(in.data(), in.size());
+    passive.send("x", 1);
+    here.side.asleep = true; // its queue is left to this
+    std::vector<void*> all;
+    wait_until([&] {
+        const std::vector<void*> some = named(set.get(), 1); // in turn, where there is room for one
+        all.insert(all.end(), some.begin(), some.end());
+        return std::ranges::count(all, &queue) >= 2 && std::ranges::count(all, &counter) >= 1;
+    });
+    cr_assert_eq(std::ranges::count(all, &counter), 1, "it was named, and has not changed since");
+    cr_assert(named(set.get(), 0).empty());
+    here.side.asleep = false;
+    wait_op(receive);
+    cr_assert(named(set.get()).empty());
+    DAT_MUST(fi_cntr_seterr(here.rx.get(), 1));
+    cr_assert(named(set.get()) == std::vector<void*>{&counter});
+
+    // An error is something.
+    active.recv(in.data(), in.size());
+    DAT_MUST(fi_poll_del(set.get(), counter, 0));
+    here.side.asleep = true;
+    DAT_MUST(passive.disconnect(FI_DAT_ABRUPT));
+    wait_until([&] { return named(set.get()) == std::vector<void*>{&queue}; });
+    here.side.asleep = false;
+    wait_shutdown(active);
+    wait_shutdown(passive);
+    cr_assert(named(set.get()).empty());
+    DAT_MUST(fi_poll_del(set.get(), queue, 0));
+}
+
+TRANSPORT_TEST(poll_set, wrong_calls__are_refused_and_change_nothing) {
+    only_dat();
+    Side here(transport);
+    Side there(transport);
+    fid_poll* none = nullptr;
+    fi_poll_attr attr{.flags = 1};
+    cr_assert_eq(fi_poll_open(here.domain(), &attr, &none), -FI_EBADFLAGS);
+    attr.flags = 0;
+    Fid<fid_poll> set;
+    DAT_MUST(fi_poll_open(here.domain(), &attr, set.out()));
+    cr_assert_eq(fi_poll_add(set.get(), &here.eq()->fid, 0), -FI_EINVAL);
+    cr_assert_eq(fi_poll_add(set.get(), &there.cq()->fid, 0), -FI_EINVAL, "of another domain");
+    cr_assert_eq(fi_poll_add(set.get(), &here.cq()->fid, 1), -FI_EBADFLAGS);
+    cr_assert_eq(fi_poll_del(set.get(), &here.cq()->fid, 0), -FI_EINVAL);
+    DAT_MUST(fi_poll_add(set.get(), &here.cq()->fid, 0));
+    cr_assert_eq(fi_poll_add(set.get(), &here.cq()->fid, 0), -FI_EALREADY);
+    cr_assert_eq(fi_poll(set.get(), nullptr, 1), -FI_EINVAL);
+    void* context = nullptr;
+    cr_assert_eq(fi_poll(set.get(), &context, -1), -FI_EINVAL);
+    cr_assert_eq(fi_close(&set->fid), -FI_EBUSY);
+    cr_assert_eq(fi_close(&here.cq()->fid), -FI_EBUSY);
+    cr_assert_eq(fi_close(&here.domain()->fid), -FI_EBUSY);
+    DAT_MUST(fi_poll_del(set.get(), &here.cq()->fid, 0));
 }

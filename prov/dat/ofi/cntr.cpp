@@ -168,7 +168,8 @@ fi_ops_cntr g_cntr_ops = {
 int close(fid_t f) {
     Counter& cntr = object_of<Counter, fid_cntr>(f);
     if (cntr.users.count() > 0) {
-        DAT_WARN(domain, "fi_close() of a counter: %d endpoints and memory regions are bound to it",
+        DAT_WARN(domain,
+                 "fi_close() of a counter: %d endpoints, memory regions and poll sets stand on it",
                  cntr.users.count());
         return -FI_EBUSY;
     }

@@ -434,7 +434,7 @@ fi_ops_cq Format<Entry, Comes>::ops = {
 int close(fid_t f) {
     CompletionQueue& cq = object_of<CompletionQueue, fid_cq>(f);
     if (cq.users.count() > 0) {
-        DAT_WARN(cq, "fi_close() of a completion queue: %d endpoints are bound to it",
+        DAT_WARN(cq, "fi_close() of a completion queue: %d endpoints and poll sets stand on it",
                  cq.users.count());
         return -FI_EBUSY;
     }

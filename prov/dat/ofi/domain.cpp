@@ -19,6 +19,7 @@
 #include "ofi/mr.h"
 #include "ofi/no_op.h"
 #include "ofi/ours.h"
+#include "ofi/poll_set.h"
 #include "ofi/provider.h"
 #include "ofi/srx.h"
 #include "ofi/versions.h"
@@ -181,7 +182,7 @@ fi_ops_domain g_domain_ops = {
     .endpoint = open_endpoint,
     .scalable_ep = DAT_NOT_OFFERED(fi_ops_domain, scalable_ep),
     .cntr_open = open_cntr,
-    .poll_open = DAT_NOT_OFFERED(fi_ops_domain, poll_open),
+    .poll_open = open_poll_set,
     .stx_ctx = DAT_NOT_OFFERED(fi_ops_domain, stx_ctx),
     .srx_ctx = open_srx,
     .query_atomic = query_atomic,
