@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #
-# Runs libfabric's test programs (fabtests) over `dat`, and over `dat;ofi_rxm` where they
-# need FI_EP_RDM, and compares with the committed list of what passes. README.md says more.
+# Runs libfabric's test programs (fabtests) over `dat`, and compares with the committed list of what
+# passes. What needs FI_EP_RDM runs over `dat;ofi_rxm`, and over dat's own FI_EP_RDM. README.md says
+# more.
 #
 #   run.sh FABTESTS_BIN_DIR [SUITE]
 #
@@ -11,7 +12,8 @@
 # uber-quick), or all.
 #
 # DAT_BUILDDIR          a build folder, whose provider is used; without it FI_PROVIDER_PATH is
-# DAT_FABTESTS_LINKS    "shm tcp" (default), or one of them: what carries the data; rxe or siw:
+# DAT_FABTESTS_LINKS    "shm tcp rdm-shm rdm-tcp" (default), or some of them: what carries the data,
+#                       and over rdm-* the tests of FI_EP_RDM alone, with dat's own; rxe or siw:
 #                       the RDMA device of the interface in FI_DAT_IFACE, at DAT_FABTESTS_ADDRESS
 # DAT_FABTESTS_PROVIDER another provider than dat, to count what passes there: nothing is
 #                       excluded, and no list says what is to pass
@@ -46,7 +48,7 @@ suite=${2:-quick}
 only=${DAT_FABTESTS_ONLY:-}
 limit=${DAT_FABTESTS_LIMIT_S:-300}
 xml=${DAT_FABTESTS_XML:-$PWD/fabtests.xml}
-links=${DAT_FABTESTS_LINKS:-shm tcp}
+links=${DAT_FABTESTS_LINKS:-shm tcp rdm-shm rdm-tcp}
 port=9228 # the default of these programs
 address=${DAT_FABTESTS_ADDRESS:-127.0.0.1}
 window=${DAT_FABTESTS_WINDOW:-}
@@ -69,9 +71,9 @@ esac
 for link in $links; do
     [ "$provider" = dat ] || break
     case $link in
-    shm | tcp) ;;
+    shm | tcp | rdm-shm | rdm-tcp) ;;
     rxe | siw) [ -n "${FI_DAT_IFACE:-}" ] || refuse "over $link FI_DAT_IFACE has to name an interface" ;;
-    *) refuse "DAT_FABTESTS_LINKS: '$link' is none of shm, tcp, rxe, siw" ;;
+    *) refuse "DAT_FABTESTS_LINKS: '$link' is none of shm, tcp, rdm-shm, rdm-tcp, rxe, siw" ;;
     esac
 done
 # fi_flood is what 1.x calls fi_bw.
@@ -82,10 +84,6 @@ if [ -n "${DAT_BUILDDIR:-}" ]; then
     FI_PROVIDER_PATH=$(cd "$DAT_BUILDDIR" && pwd)/.libs
     export FI_PROVIDER_PATH
 fi
-# off_coll is libfabric's own layer for collectives: 2.6 crashes where it is hidden.
-export FI_PROVIDER=$provider,off_coll
-[ $major -eq 2 ] || export FI_PROVIDER=$provider
-
 # --- a network of its own -----------------------------------------------------
 
 # RDMA devices are in the first namespace only.
@@ -234,10 +232,22 @@ run_uber() { # program file
     run_configuration "$1" "$here/$2" dat
 }
 
+# Prints what a configuration has for FI_EP_RDM, whatever lies between that and the provider.
+of_rdm() { # path
+    awk '/^{/ {block = ""} {block = block $0 "\n"}
+         /^}/ {if (block ~ /FI_EP_RDM/) printf "%s", block; block = ""}' "$1" |
+        sed -e 's/\(prov_name: [a-z]*\);ofi_rxm/\1/' -e 's/FI_EP_MSG,* *//'
+}
+
 # All combinations of a configuration of that provider; `detail` says how many succeeded.
 run_configuration() { # program path provider
     local server client good
-    sed "s/prov_name: $3/prov_name: $provider/" "$2" >"$scratch/uber.test"
+    if [[ $link == rdm-* ]]; then of_rdm "$2"; else cat "$2"; fi |
+        sed "s/prov_name: $3/prov_name: $provider/" >"$scratch/uber.test"
+    if [ ! -s "$scratch/uber.test" ]; then
+        result=notrun detail='nothing in it is for FI_EP_RDM'
+        return
+    fi
     start "$scratch/server" "$1" -x
     server=${started[-1]}
     await_server "$server"
@@ -267,7 +277,8 @@ excluded() { # line
         '') reason= ;;
         *) [[ $1 =~ $text ]] && return 0 ;;
         esac
-    done < <(cat "$here/dat.exclude" "$here/dat.exclude.$link" 2>/dev/null)
+    done < <(cat "$here/dat.exclude" "$here/dat.exclude.$major" "$here/dat.exclude.$link" \
+        "$here/dat.exclude.$([[ $link == rdm-* ]] && echo rdm || echo rxm)" 2>/dev/null)
     return 1
 }
 
@@ -304,8 +315,13 @@ run_test() { # kind line
 run_link() {
     local wanted versions kind line
     export FI_DAT_SHM=1 FI_DAT_TRANSPORT=soft
-    [ "$1" = shm ] || FI_DAT_SHM=0
+    [[ $1 == *shm ]] || FI_DAT_SHM=0
     [ $devices = no ] || FI_DAT_TRANSPORT=verbs
+    # off_coll is libfabric's own layer for collectives: 2.6 crashes where it is hidden.
+    export FI_PROVIDER=$provider,off_coll
+    [ $major -eq 2 ] || FI_PROVIDER=$provider
+    # ofi_rxm comes first where it is there.
+    [[ $1 != rdm-* ]] || FI_PROVIDER=^ofi_rxm
     if [ "$provider" = dat ]; then
         begin_report "$1" "$here/expected/$major-$1"
     else
@@ -315,6 +331,7 @@ run_link() {
         case $wanted in '' | '#'*) continue ;; esac
         [[ " $suites " == *" $wanted "* ]] && [[ $versions == *$major* ]] || continue
         [ -z "$only" ] || [[ $line =~ $only ]] || continue
+        [[ $1 != rdm-* ]] || [[ ! $line =~ fi_msg_|-e\ (msg|dgram)|fi_cm_data|fi_dgram ]] || continue
         run_test "$kind" "$line"
     done < <(cat "$here/stock.tests" "$here/more.tests")
     end_report
