@@ -158,7 +158,7 @@ all_steps() {
     run_step 600 packages 'Debian packages' || return 1
     run_step 120 distribution 'distribution: autoreconf, make dist' || return 1
     run_step 1500 release 'release build, g++' || return 1
-    run_step 1140 release_check 'release: make check'
+    run_step 1560 release_check 'release: make check'
     run_step 60 install 'make install, and what it installed'
     if [ -f "$work/prefix/lib/libfabric/libdat-fi.so" ]; then
         run_step 180 pingpong 'fi_pingpong, two processes, all sizes'
@@ -188,7 +188,7 @@ all_steps() {
     run_step 1200 thread_sanitizer 'ThreadSanitizer build'
     local thread_sanitizer=$?
     finish_step guest 'guest with software RDMA devices, beside those'
-    [ $sanitized -ne 0 ] || run_step 1140 sanitized_check 'ASan and UBSan: make check'
+    [ $sanitized -ne 0 ] || run_step 1560 sanitized_check 'ASan and UBSan: make check'
     run_step 450 fuzzing 'fuzzing, short'
     [ $thread_sanitizer -ne 0 ] ||
         run_step 600 thread_sanitizer_check 'ThreadSanitizer: plain programs'

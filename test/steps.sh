@@ -114,7 +114,7 @@ make_check() { # folder target make-arguments...
     shift 2
     cd "$folder" || return 1
     # More than processors: tests of connections wait for much of their time.
-    timeout -k 10 1080 make -j$((jobs * 2)) -k "$target" "$@" || status=1
+    timeout -k 10 1500 make -j$((jobs * 2)) -k "$target" "$@" || status=1
     if [ -z "$(find . -name '*.trs')" ]; then
         echo 'no test was run'
         return 1
