@@ -213,12 +213,11 @@ bool ProgressThread::watch(bool in_charge) {
         const bool called = fds[1].revents != 0 && lower();
         const bool arrived = ready > 0 && fds[0].revents != 0;
         if (arrived && !called && !leaves_arrivals() && !domain_.biased_lock_.is_occupied()) {
-            // What arrived does not wait for the glance: who is back calls.
+            // What arrived does not wait for the glance: who is back calls. A glance right behind
+            // it would see the program ask for what arrived, and take that for more.
             in_charge = true;
+            seen_ = domain_.polls_.load(std::memory_order_relaxed);
             domain_.progress_as_outsider();
-            if (is_back()) {
-                break;
-            }
             continue;
         }
         if (is_back()) {
