@@ -84,6 +84,7 @@ if [ -n "${DAT_BUILDDIR:-}" ]; then
     FI_PROVIDER_PATH=$(cd "$DAT_BUILDDIR" && pwd)/.libs
     export FI_PROVIDER_PATH
 fi
+
 # --- a network of its own -----------------------------------------------------
 
 # RDMA devices are in the first namespace only.

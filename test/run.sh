@@ -20,7 +20,8 @@
 # DAT_KEEP=1   keep the temporary folder with the builds and logs, and print it
 # TMPDIR=DIR   make it in DIR instead of /tmp
 # CI=true      a test that was skipped is a failed one
-# FABTESTS_BIN_DIR=DIR  run libfabric's own tests, which are in DIR, too; about 15 minutes
+# FABTESTS_BIN_DIR=DIR  run libfabric's own tests, which are in DIR, too; about 15 minutes over shm
+#                       and tcp, and those over rdm-shm and rdm-tcp
 # RPMA_EXAMPLES_DIR=DIR  run the programs of librpma's source, which are in DIR, too; a minute
 #
 # The last line is `N passed, N failed`, with `, N skipped` if there were any.

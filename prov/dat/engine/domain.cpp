@@ -279,9 +279,7 @@ void Domain::ask_beside_memory() {
 }
 
 void Domain::expect_memory_link() {
-    if (memory_links_ == awake_.capacity()) {
-        awake_.reserve(std::max<std::size_t>(8, 2 * memory_links_));
-    }
+    base::reserve_for(awake_, memory_links_ + 1);
     ++memory_links_;
 }
 

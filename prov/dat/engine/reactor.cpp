@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "base/log.h"
+#include "base/reserve.h"
 #include "engine/kernel.h"
 
 #include <array>
@@ -92,9 +93,7 @@ int Reactor::add(int fd, std::uint32_t events, Pollable& pollable) {
     }
     try {
         if (vacant_.empty()) {
-            if (vacant_.capacity() <= slots_.size()) {
-                vacant_.reserve(2 * slots_.size() + 8);
-            }
+            base::reserve_for(vacant_, slots_.size() + 1);
             slots_.emplace_back();
             vacant_.push_back(static_cast<std::uint32_t>(slots_.size() - 1));
         }

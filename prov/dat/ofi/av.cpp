@@ -4,6 +4,7 @@
 #include "ofi/av.h"
 
 #include "base/log.h"
+#include "base/reserve.h"
 #include "ofi/address.h"
 #include "ofi/cm.h"
 #include "ofi/errors.h"
@@ -262,9 +263,9 @@ AddressVector::AddressVector(Domain& domain, void* context) : fid_av{}, domain_(
 }
 
 fi_addr_t AddressVector::insert(const net::SocketAddress& address) {
-    if (free_.empty() && free_.capacity() <= entries_.size()) { // so that remove() takes no memory
-        entries_.reserve(2 * entries_.size() + 16);
-        free_.reserve(entries_.capacity());
+    if (free_.empty()) { // so that remove() takes no memory
+        base::reserve_for(entries_, entries_.size() + 1);
+        base::reserve_for(free_, entries_.capacity());
     }
     Numbers& numbers = numbers_[key_of(address)];
     fi_addr_t number = entries_.size();

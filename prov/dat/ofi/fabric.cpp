@@ -89,15 +89,7 @@ fi_ops_fabric g_fabric_ops = {
 
 // The handle of a request is a fid, but nothing can be done with it except by
 // fi_endpoint(), fi_reject() and fi_ext_dat.h.
-fi_ops g_request_ops = {
-    .size = sizeof(fi_ops),
-    .close = DAT_NOT_OFFERED(fi_ops, close),
-    .bind = DAT_NOT_OFFERED(fi_ops, bind),
-    .control = DAT_NOT_OFFERED(fi_ops, control),
-    .ops_open = DAT_NOT_OFFERED(fi_ops, ops_open),
-    .tostr = DAT_NOT_OFFERED(fi_ops, tostr),
-    .ops_set = DAT_NOT_OFFERED(fi_ops, ops_set),
-};
+constinit fi_ops g_request_ops = fid_ops(DAT_NOT_OFFERED(fi_ops, close));
 
 } // namespace
 

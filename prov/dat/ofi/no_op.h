@@ -39,6 +39,24 @@ extern fi_ops_rma no_rma_ops;
 
 // The function for `slot` of `table`: -FI_ENOSYS.
 #define DAT_NOT_OFFERED(table, slot) ::dat::ofi::Not<decltype(table::slot)>::offered
+
+namespace dat::ofi {
+
+// The table of an object that can be closed, and no more.
+constexpr fi_ops fid_ops(int (*close)(fid_t)) {
+    return {
+        .size = sizeof(fi_ops),
+        .close = close,
+        .bind = DAT_NOT_OFFERED(fi_ops, bind),
+        .control = DAT_NOT_OFFERED(fi_ops, control),
+        .ops_open = DAT_NOT_OFFERED(fi_ops, ops_open),
+        .tostr = DAT_NOT_OFFERED(fi_ops, tostr),
+        .ops_set = DAT_NOT_OFFERED(fi_ops, ops_set),
+    };
+}
+
+} // namespace dat::ofi
+
 // The function for `slot` of `table`, of an endpoint that is not enabled yet.
 #define DAT_NOT_ENABLED(table, slot) ::dat::ofi::Not<decltype(table::slot)>::before_enable
 

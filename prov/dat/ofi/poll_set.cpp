@@ -182,15 +182,7 @@ int close(fid_t f) {
     return 0;
 }
 
-fi_ops g_fid_ops = {
-    .size = sizeof(fi_ops),
-    .close = close,
-    .bind = DAT_NOT_OFFERED(fi_ops, bind),
-    .control = DAT_NOT_OFFERED(fi_ops, control),
-    .ops_open = DAT_NOT_OFFERED(fi_ops, ops_open),
-    .tostr = DAT_NOT_OFFERED(fi_ops, tostr),
-    .ops_set = DAT_NOT_OFFERED(fi_ops, ops_set),
-};
+constinit fi_ops g_fid_ops = fid_ops(close);
 
 } // namespace
 

@@ -5,6 +5,7 @@
 
 #include "base/attempt.h"
 #include "base/log.h"
+#include "base/reserve.h"
 #include "engine/random.h"
 #include "ofi/cm.h"
 #include "ofi/errors.h"
@@ -418,9 +419,7 @@ RdmPeer& RdmEndpoint::at_address(const net::SocketAddress& address) {
             unused->become(address, std::move(unknown));
             found = unused;
         } else {
-            if (peers_.size() == peers_.capacity()) {
-                peers_.reserve(2 * peers_.size() + 16);
-            }
+            base::reserve_for(peers_, peers_.size() + 1);
             auto made = std::make_unique<RdmPeer>(*this, *messages_, address,
                                                   static_cast<std::uint32_t>(peers_.size()),
                                                   std::move(unknown));
