@@ -23,27 +23,30 @@ complain() {
     bad=$((bad + 1))
 }
 
-# Prints the layer of a path relative to prov/dat.
+# Sets `layer` to the layer of a path relative to prov/dat.
 layer_of() {
     case $1 in
-    links/*/*) echo "links/$(echo "$1" | cut -d/ -f2)" ;;
-    */*) echo "${1%%/*}" ;;
-    *) echo top ;;
+    links/*/*)
+        layer=${1#links/}
+        layer=links/${layer%%/*}
+        ;;
+    */*) layer=${1%%/*} ;;
+    *) layer=top ;;
     esac
 }
 
-# Prints the layers that a layer may include, itself first.
-allowed() {
+# Sets `allowed` to the layers that a layer may include, itself first.
+allowed_to() {
     case $1 in
-    base) echo base ;;
-    core) echo core base ;;
-    engine) echo engine core base ;;
-    net) echo net engine base ;;
-    links/iwarp | links/shm) echo links/iwarp links/shm net engine core base ;;
-    links/*) echo "$1" net engine core base ;;
-    rdm) echo rdm links/iwarp links/shm net engine core base ;;
-    ofi | top) echo "$links" top ofi rdm net engine core base ;;
-    *) echo unknown ;;
+    base) allowed=base ;;
+    core) allowed='core base' ;;
+    engine) allowed='engine core base' ;;
+    net) allowed='net engine base' ;;
+    links/iwarp | links/shm) allowed='links/iwarp links/shm net engine core base' ;;
+    links/*) allowed="$1 net engine core base" ;;
+    rdm) allowed='rdm links/iwarp links/shm net engine core base' ;;
+    ofi | top) allowed="$links top ofi rdm net engine core base" ;;
+    *) allowed=unknown ;;
     esac
 }
 
@@ -51,15 +54,16 @@ links=$(find prov/dat/links -mindepth 1 -maxdepth 1 -type d ! -name '.*' | sed '
 
 # An include between quotes: a file of ours, named from prov/dat.
 check_own() { # file layer included
-    local target
+    local layer allowed
     [ "$2:$3" = top:config.h ] && return
     [ "$2:$3" = ofi:config.h ] && return
     [ "$1:$3" = prov/dat/engine/probes.h:config.h ] && return
     [ -f "prov/dat/$3" ] || { complain "$1" "\"$3\" is not a file under prov/dat"; return; }
-    target=$(layer_of "$3")
-    case " $(allowed "$2") " in
-    *" $target "*) ;;
-    *) complain "$1" "layer $2 may not include \"$3\" (it may include: $(allowed "$2"))" ;;
+    layer_of "$3"
+    allowed_to "$2"
+    case " $allowed " in
+    *" $layer "*) ;;
+    *) complain "$1" "layer $2 may not include \"$3\" (it may include: $allowed)" ;;
     esac
 }
 
@@ -77,8 +81,9 @@ check_system() { # file layer included
 
 count=0
 while read -r file; do
-    layer=$(layer_of "${file#prov/dat/}")
-    [ "$(allowed "$layer")" != unknown ] || complain "$file" "the layer $layer is not known"
+    layer_of "${file#prov/dat/}"
+    allowed_to "$layer"
+    [ "$allowed" != unknown ] || complain "$file" "the layer $layer is not known"
     while read -r form name; do
         count=$((count + 1))
         case $form in
@@ -116,7 +121,12 @@ check_shim() { # file version form included
 
 while read -r file; do
     version=objects
-    case $file in prov/dat-shim/*/*) version=$(echo "$file" | cut -d/ -f3) ;; esac
+    case $file in
+    prov/dat-shim/*/*)
+        version=${file#prov/dat-shim/}
+        version=${version%%/*}
+        ;;
+    esac
     while read -r form name; do
         count=$((count + 1))
         check_shim "$file" "$version" "$form" "$name"

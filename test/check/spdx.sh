@@ -7,19 +7,19 @@ set -u
 . "$(dirname "${BASH_SOURCE[0]}")/sources.sh"
 
 licence='SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only'
-bad=0
-count=0
-while read -r file; do
-    count=$((count + 1))
-    head -n 3 "$file" | grep -qF "$licence" || {
-        echo "$file: the first three lines lack \"$licence\""
-        bad=$((bad + 1))
-    }
-done < <(
+mapfile -t files < <(
     sources prov include util test man .ci -- '*.cpp' '*.h' '*.c' '*.def' '*.map' '*.sh' \
         'Makefile.include' '*.[1-8]' run
     ls LICENSE Makefile.am configure.ac libdat-fi.pc.in libdat.pc.in libdat2.pc.in .clang-format .clang-tidy .editorconfig .shellcheckrc
 )
-[ "$count" -gt 10 ] || { echo "only $count files were found"; exit 1; }
-echo "$count files, $bad without a licence"
-[ "$bad" -eq 0 ]
+[ ${#files[@]} -gt 10 ] || { echo "only ${#files[@]} files were found"; exit 1; }
+# One process for all files: one for each takes longer than all that is read.
+bad=$(awk -v licence="$licence" '
+    FNR <= 3 && index($0, licence) {has[FILENAME] = 1}
+    FNR == 3 {nextfile}
+    END {
+        for (i = 1; i < ARGC; i++)
+            if (!(ARGV[i] in has)) print ARGV[i] ": the first three lines lack \"" licence "\""
+    }' "${files[@]}") || exit 1
+[ -z "$bad" ] || { echo "$bad"; exit 1; }
+echo "${#files[@]} files, each with its licence"
