@@ -14,107 +14,41 @@
 //
 // Prints COUNT, and how often a completion was asked for in vain.
 #include "bursts.h"
+#include "rdm_ends.h"
 
 #include <array>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <memory>
 #include <netinet/in.h>
-#include <rdma/fi_cm.h>
-#include <rdma/fi_domain.h>
-#include <rdma/fi_endpoint.h>
-#include <rdma/fi_errno.h>
-#include <rdma/fi_tagged.h>
 #include <vector>
 
 namespace {
 
+using dat::bench::ok;
+
 constexpr std::size_t kSize = 64;
 constexpr std::size_t kQueue = 128;
 
-ssize_t ok(ssize_t rc, const char* call) {
-    if (rc < 0) {
-        std::fprintf(stderr, "rdm_calls: %s: %s\n", call, fi_strerror(static_cast<int>(-rc)));
-        std::exit(1);
-    }
-    return rc;
-}
-
-fi_info* find(const char* provider, const char* address) {
-    fi_info* const hints = fi_allocinfo();
-    hints->caps = FI_MSG | FI_TAGGED;
-    hints->mode = FI_CONTEXT | FI_CONTEXT2;
-    hints->ep_attr->type = FI_EP_RDM;
-    hints->domain_attr->threading = FI_THREAD_DOMAIN;
-    hints->domain_attr->control_progress = FI_PROGRESS_MANUAL;
-    hints->domain_attr->data_progress = FI_PROGRESS_MANUAL;
-    hints->fabric_attr->prov_name = ::strdup(provider);
-    fi_info* list = nullptr;
-    ok(fi_getinfo(FI_VERSION(1, 17), address, "0", FI_SOURCE, hints, &list), "fi_getinfo");
-    fi_freeinfo(hints);
-    fi_info* found = nullptr;
-    for (fi_info* each = list; each && !found; each = each->next) {
-        if (std::strcmp(each->fabric_attr->prov_name, provider) == 0) {
-            found = fi_dupinfo(each);
-        }
-    }
-    fi_freeinfo(list);
-    ok(found ? 0 : -FI_ENODATA, "fi_getinfo");
-    return found;
-}
-
-struct Node {
-    Node(fid_fabric* fabric, fi_info* info) {
-        ok(fi_domain(fabric, info, &domain, nullptr), "fi_domain");
-        fi_av_attr vector{};
-        vector.type = FI_AV_TABLE;
-        ok(fi_av_open(domain, &vector, &av, nullptr), "fi_av_open");
-        fi_cq_attr attr{};
-        attr.format = FI_CQ_FORMAT_TAGGED;
-        attr.wait_obj = FI_WAIT_NONE;
-        attr.size = 4 * kQueue;
-        ok(fi_cq_open(domain, &attr, &cq, nullptr), "fi_cq_open");
-        ok(fi_endpoint(domain, info, &ep, nullptr), "fi_endpoint");
-        ok(fi_ep_bind(ep, &av->fid, 0), "fi_ep_bind");
-        ok(fi_ep_bind(ep, &cq->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind");
-        ok(fi_enable(ep), "fi_enable");
-    }
-    ~Node() {
-        fi_close(&ep->fid);
-        fi_close(&cq->fid);
-        fi_close(&av->fid);
-        fi_close(&domain->fid);
-    }
-    Node(const Node&) = delete;
-    Node& operator=(const Node&) = delete;
-    fi_addr_t know(const Node& other) {
-        std::array<char, 256> name{};
-        std::size_t size = name.size();
-        ok(fi_getname(&other.ep->fid, name.data(), &size), "fi_getname");
-        fi_addr_t number = 0;
-        ok(fi_av_insert(av, name.data(), 1, &number, 0, nullptr) == 1 ? 0 : -FI_EINVAL,
-           "fi_av_insert");
-        return number;
-    }
+struct Node : dat::bench::RdmDomain, dat::bench::RdmEnd {
+    Node(fid_fabric* fabric, fi_info* info)
+        : RdmDomain(fabric, info, 4 * kQueue), RdmEnd(static_cast<RdmDomain&>(*this), info) {}
+    using RdmDomain::know;
+    fi_addr_t know(const Node& other) { return know(other.name().data()); }
     void know_nobody(int number) {
         sockaddr_in address{};
         address.sin_family = AF_INET;
         address.sin_addr.s_addr = htonl(0xc0000200U + static_cast<unsigned>(number % 256));
         address.sin_port = htons(static_cast<std::uint16_t>(1 + number / 256));
-        ok(fi_av_insert(av, &address, 1, nullptr, 0, nullptr) == 1 ? 0 : -FI_EINVAL,
-           "fi_av_insert");
+        know(&address);
     }
-    fid_domain* domain = nullptr;
-    fid_av* av = nullptr;
-    fid_cq* cq = nullptr;
-    fid_ep* ep = nullptr;
 };
 
 class Ends {
   public:
-    Ends(const char* provider, const char* address) : info_(find(provider, address)) {
+    Ends(const char* provider, const char* address)
+        : info_(dat::bench::find_rdm(provider, address)) {
         ok(fi_fabric(info_->fabric_attr, &fabric_, nullptr), "fi_fabric");
         sender_ = std::make_unique<Node>(fabric_, info_);
         receiver_ = std::make_unique<Node>(fabric_, info_);

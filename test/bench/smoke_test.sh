@@ -13,6 +13,13 @@ for shm in 0 1; do
     FI_DAT_SHM=$shm FI_CALLS_DOMAINS=2 FI_CALLS_PROGRESS=manual timeout -k 5 120 \
         "$build/test/bench/fi_calls" dat 127.0.0.1 messages 16 240 || exit 1
 done
+# Peers of one endpoint, and a mesh of processes.
+for shm in 0 1; do
+    for mode in 'peers dat 127.0.0.1 20 100' 'mesh dat 127.0.0.1 6 3'; do
+        # Unquoted on purpose: a mode with its words.
+        FI_DAT_SHM=$shm timeout -k 5 120 "$build/test/bench/rdm_scale" $mode || exit 1
+    done
+done
 rpma_calls=$build/test/bench/rpma_calls
 [ ! -x "$rpma_calls" ] || "$rpma_calls" 127.0.0.1 writes 4 20 || exit 1
 "$build/test/bench/matching_calls" expected source 100 100 100 || exit 1

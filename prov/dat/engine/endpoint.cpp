@@ -52,7 +52,8 @@ Endpoint::Slots::Slots(std::size_t request_count, std::size_t receive_count, boo
       receives(reinterpret_cast<Receive*>(requests + request_count)),
       request_segments(reinterpret_cast<Iov*>(receives + receive_count)),
       receive_segments(request_segments + request_count * kMaxIov),
-      inline_areas(reinterpret_cast<std::byte*>(receive_segments + receive_count * kMaxIov)),
+      inline_areas_end(reinterpret_cast<std::byte*>(receive_segments + receive_count * kMaxIov) +
+                       request_count * kInjectSize),
       names(named ? std::make_unique_for_overwrite<const void*[]>((request_count + receive_count) *
                                                                   kMaxIov)
                   : nullptr),

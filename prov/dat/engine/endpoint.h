@@ -207,7 +207,8 @@ class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private
     Receive& receive(std::uint64_t seq) { return slots_.receives[core_.receives().slot(seq)]; }
     // kInjectSize bytes that belong to a request's slot.
     std::byte* inline_area(std::uint64_t seq) {
-        return slots_.inline_areas + std::size_t{core_.requests().slot(seq)} * kInjectSize;
+        return slots_.inline_areas_end -
+               (std::size_t{core_.requests().slot(seq)} + 1) * kInjectSize;
     }
     Link* link() { return link_.get(); }
     const Link* link() const { return link_.get(); }
@@ -458,7 +459,9 @@ class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private
     Requests request_poster_{core_};
     Receives receive_poster_{core_};
     // The slots of both directions, their extra segments, and the inline areas, in one
-    // piece and not initialized: memory that is never used is never touched.
+    // piece and not initialized: memory that is never used is never touched. The inline areas are
+    // at its end, that of the first slot last: of an endpoint that has sent little the two ends are
+    // touched, which share their pages with what is allocated before and behind it.
     struct Slots {
         Slots(std::size_t request_count, std::size_t receive_count, bool named);
         std::unique_ptr<std::byte[]> memory;
@@ -466,7 +469,7 @@ class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private
         Receive* receives;
         Iov* request_segments;
         Iov* receive_segments;
-        std::byte* inline_areas;
+        std::byte* inline_areas_end;
         std::unique_ptr<const void*[]> names; // of segments: those of requests come first
         const void** receive_names;           // in `names`
     };
