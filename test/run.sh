@@ -43,9 +43,6 @@ fi
 # What packages.sh installs is to be found first: a Python of somebody's own has not its modules.
 PATH=/usr/sbin:/usr/bin:/sbin:/bin:$PATH
 
-# What packages.sh installs is to be found first: a Python of somebody's own has not its modules.
-PATH=/usr/sbin:/usr/bin:/sbin:/bin:$PATH
-
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 . "$root/util/common.sh"
 

@@ -107,6 +107,17 @@ build() { # folder cache compiler compiler-of-the-tests flags-of-the-tests optio
         make -j"$jobs" check TESTS= CXX="$test_compiler" CXXFLAGS="$test_flags"
 }
 
+# Configures the unpacked distribution in build folder $1, and builds there what make target $2
+# prints the names of.
+build_parts() { # folder target options...
+    local folder=$1 target=$2 parts compiler
+    shift 2
+    mkdir -p "$folder" && cd "$folder" && "$work/source/configure" -q "$@" &&
+        parts=$(make -s "$target") && compiler=$(precompiled g++) &&
+        # Unquoted on purpose: one argument a part.
+        make -j"$jobs" CXX="$compiler" $parts
+}
+
 # Runs the tests of build folder $1, and counts them. Has a limit of its own,
 # below that of its step, so that what did run is counted in any case.
 make_check() { # folder target make-arguments...
@@ -122,6 +133,12 @@ make_check() { # folder target make-arguments...
     count_make_check "$folder"
     [ $status -eq 0 ] || explain_make_check
     return $status
+}
+
+# Runs the tests whose names make target $2 prints, of what build_parts() has built and no more.
+check_parts() { # folder target
+    make_check "$1" check-TESTS check_LTLIBRARIES= check_PROGRAMS= check_SCRIPTS= \
+        TESTS="$(make -s -C "$1" "$2")"
 }
 
 # Prints the end of what each test said that failed, or that was running when make was ended.
@@ -164,17 +181,11 @@ step_release() {
 }
 
 step_quick() {
-    local parts
-    mkdir -p "$work/quick" && cd "$work/quick" &&
-        "$work/source/configure" -q --enable-werror CXXFLAGS=-O0 &&
-        parts=$(make -s dat-list-quick-parts) &&
-        # Unquoted on purpose: one argument a part.
-        make -j"$jobs" CXX="$(precompiled g++)" $parts
+    build_parts "$work/quick" dat-list-quick-parts --enable-werror CXXFLAGS=-O0
 }
 
 step_quick_check() {
-    make_check "$work/quick" check-TESTS check_LTLIBRARIES= check_PROGRAMS= check_SCRIPTS= \
-        TESTS="$(make -s -C "$work/quick" dat-list-quick-tests)"
+    check_parts "$work/quick" dat-list-quick-tests
 }
 
 step_release_check() {
@@ -354,19 +365,13 @@ step_guest() {
 # warnings of the optimizer g++ withholds in headers of the system it gives in precompiled ones; of
 # the sources they are errors in the release build.
 step_thread_sanitizer() {
-    local parts
     lowly
-    mkdir -p "$work/tsan" && cd "$work/tsan" &&
-        "$work/source/configure" -q --cache-file="$work/g++-tsan.cache" --enable-sanitizer=thread \
-            --without-criterion --without-rapidcheck CXXFLAGS='-O1 -g1' &&
-        parts=$(make -s dat-list-tsan-parts) &&
-        # Unquoted on purpose: one argument a part.
-        make -j"$jobs" CXX="$(precompiled g++)" $parts
+    build_parts "$work/tsan" dat-list-tsan-parts --cache-file="$work/g++-tsan.cache" \
+        --enable-sanitizer=thread --without-criterion --without-rapidcheck CXXFLAGS='-O1 -g1'
 }
 
 step_thread_sanitizer_check() {
-    make_check "$work/tsan" check-TESTS check_LTLIBRARIES= check_PROGRAMS= check_SCRIPTS= \
-        TESTS="$(make -s -C "$work/tsan" dat-list-tsan-tests)"
+    check_parts "$work/tsan" dat-list-tsan-tests
 }
 
 # All that distcheck proves beyond what was done above: install and uninstall,

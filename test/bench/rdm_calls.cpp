@@ -32,8 +32,8 @@ constexpr std::size_t kSize = 64;
 constexpr std::size_t kQueue = 128;
 
 struct Node : dat::bench::RdmDomain, dat::bench::RdmEnd {
-    Node(fid_fabric* fabric, fi_info* info)
-        : RdmDomain(fabric, info, 4 * kQueue), RdmEnd(static_cast<RdmDomain&>(*this), info) {}
+    explicit Node(const dat::bench::RdmFabric& its)
+        : RdmDomain(its, 4 * kQueue), RdmEnd(static_cast<RdmDomain&>(*this), its.info) {}
     using RdmDomain::know;
     fi_addr_t know(const Node& other) { return know(other.name().data()); }
     void know_nobody(int number) {
@@ -47,16 +47,14 @@ struct Node : dat::bench::RdmDomain, dat::bench::RdmEnd {
 
 class Ends {
   public:
-    Ends(const char* provider, const char* address)
-        : info_(dat::bench::find_rdm(provider, address)) {
-        ok(fi_fabric(info_->fabric_attr, &fabric_, nullptr), "fi_fabric");
-        sender_ = std::make_unique<Node>(fabric_, info_);
-        receiver_ = std::make_unique<Node>(fabric_, info_);
+    Ends(const char* provider, const char* address) : fabric_(provider, address) {
+        sender_ = std::make_unique<Node>(fabric_);
+        receiver_ = std::make_unique<Node>(fabric_);
         for (int i = number_in("RDM_CALLS_ADDRESSES"); i > 0; --i) {
             receiver_->know_nobody(i);
         }
         for (int i = number_in("RDM_CALLS_PEERS"); i > 0; --i) {
-            others_.push_back(std::make_unique<Node>(fabric_, info_));
+            others_.push_back(std::make_unique<Node>(fabric_));
             greet(*others_.back(), others_.back()->know(*receiver_));
         }
         receiver_->know(*sender_);
@@ -67,8 +65,6 @@ class Ends {
         others_.clear();
         sender_.reset();
         receiver_.reset();
-        fi_close(&fabric_->fid);
-        fi_freeinfo(info_);
     }
     Ends(const Ends&) = delete;
     Ends& operator=(const Ends&) = delete;
@@ -135,8 +131,7 @@ class Ends {
     std::array<char, 2 * kSize> bytes_{};
     std::array<fi_context2, kQueue> contexts_{};
     std::uint64_t in_vain_ = 0;
-    fi_info* info_;
-    fid_fabric* fabric_ = nullptr;
+    dat::bench::RdmFabric fabric_;
     fi_addr_t there_ = 0;
     std::unique_ptr<Node> sender_;
     std::unique_ptr<Node> receiver_;

@@ -51,11 +51,26 @@ inline fi_info* find_rdm(const char* provider, const char* address) {
     return found;
 }
 
-// A domain with its address vector and completion queue.
+// That fabric, opened.
+struct RdmFabric {
+    RdmFabric(const char* provider, const char* address) : info(find_rdm(provider, address)) {
+        ok(fi_fabric(info->fabric_attr, &fabric, nullptr), "fi_fabric");
+    }
+    ~RdmFabric() {
+        fi_close(&fabric->fid);
+        fi_freeinfo(info);
+    }
+    RdmFabric(const RdmFabric&) = delete;
+    RdmFabric& operator=(const RdmFabric&) = delete;
+    fi_info* info;
+    fid_fabric* fabric = nullptr;
+};
+
+// A domain of such a fabric, which outlives it, with its address vector and completion queue.
 struct RdmDomain {
     // `size`: of the queue, and how many addresses are expected.
-    RdmDomain(fid_fabric* fabric, fi_info* info, std::size_t size) {
-        ok(fi_domain(fabric, info, &domain, nullptr), "fi_domain");
+    RdmDomain(const RdmFabric& its, std::size_t size) {
+        ok(fi_domain(its.fabric, its.info, &domain, nullptr), "fi_domain");
         fi_av_attr vector{};
         vector.type = FI_AV_TABLE;
         vector.count = size;
@@ -87,7 +102,7 @@ struct RdmDomain {
 struct RdmEnd {
     using Name = std::array<char, 256>;
 
-    RdmEnd(RdmDomain& its, fi_info* info) {
+    RdmEnd(const RdmDomain& its, fi_info* info) {
         ok(fi_endpoint(its.domain, info, &ep, nullptr), "fi_endpoint");
         ok(fi_ep_bind(ep, &its.av->fid, 0), "fi_ep_bind");
         ok(fi_ep_bind(ep, &its.cq->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind");

@@ -85,27 +85,20 @@ template <class T> void wait_for(const std::atomic<T>& counter, T value) {
 class Process {
   public:
     Process(const char* provider, const char* address, std::size_t endpoints, std::size_t peers)
-        : info_(find_rdm(provider, address)), entries_(2 * std::max(endpoints, peers) + 64) {
-        ok(fi_fabric(info_->fabric_attr, &fabric_, nullptr), "fi_fabric");
-        domain_ = std::make_unique<RdmDomain>(fabric_, info_, entries_);
+        : fabric_(provider, address), entries_(2 * std::max(endpoints, peers) + 64),
+          domain_(fabric_, entries_) {
         for (std::size_t i = 0; i < endpoints; ++i) {
-            ends_.push_back(std::make_unique<RdmEnd>(*domain_, info_));
+            ends_.push_back(std::make_unique<RdmEnd>(domain_, fabric_.info));
         }
         out_.resize(kSize);
         in_.resize(kSize * std::max(endpoints, peers));
         contexts_.resize(entries_);
     }
-    ~Process() {
-        ends_.clear();
-        domain_.reset();
-        fi_close(&fabric_->fid);
-        fi_freeinfo(info_);
-    }
     Process(const Process&) = delete;
     Process& operator=(const Process&) = delete;
 
     RdmEnd::Name name(std::size_t end = 0) const { return ends_[end]->name(); }
-    fi_addr_t know(const RdmEnd::Name& name) { return domain_->know(name.data()); }
+    fi_addr_t know(const RdmEnd::Name& name) { return domain_.know(name.data()); }
 
     // A receive of one endpoint, which says its number when it is done.
     void receive(std::size_t number, std::size_t end = 0) {
@@ -126,7 +119,7 @@ class Process {
     // Takes what is there; what was received waits in received().
     bool progress() {
         fi_cq_tagged_entry entry;
-        const ssize_t got = fi_cq_read(domain_->cq, &entry, 1);
+        const ssize_t got = fi_cq_read(domain_.cq, &entry, 1);
         if (got != 1) {
             ok(got == -FI_EAGAIN ? 0 : got, "fi_cq_read");
             return false;
@@ -143,10 +136,9 @@ class Process {
     std::size_t& sent() { return sent_; }
 
   private:
-    fi_info* info_;
+    RdmFabric fabric_;
     std::size_t entries_;
-    fid_fabric* fabric_ = nullptr;
-    std::unique_ptr<RdmDomain> domain_;
+    RdmDomain domain_;
     std::vector<std::unique_ptr<RdmEnd>> ends_;
     std::vector<char> out_;
     std::vector<char> in_;
