@@ -3,11 +3,14 @@
 // How long a write takes into a program that calls nothing and looks at its memory, between two
 // IAs of one process. Nothing here decides whether a test passes.
 //
-//   polled POLLS PAUSE ROUNDS   before each write the target asks its EVD POLLS times, computes
+//   polled POLLS PAUSE ROUNDS [asks]
+//                               before each write the target asks its EVD POLLS times, computes
 //                               for PAUSE microseconds, and looks at its memory from then on; the
 //                               write comes within the next millisecond. The target has a
 //                               processor of its own, all other threads have another, on which the
-//                               library's go first, as they would on one of their own
+//                               library's go first, as they would on one of their own. "asks": who
+//                               writes asks its own EVD until the write has been seen, as one that
+//                               waits for an answer does; else it calls nothing behind the write
 //   polled floor PAUSE ROUNDS   what the host needs for it: a thread that sleeps in poll(2) is
 //                               woken by an eventfd, reads it, and writes
 //   polled floor-tcp PAUSE ROUNDS
@@ -72,7 +75,7 @@ std::int64_t now() { return Clock::now().time_since_epoch().count(); }
 // A write by two IAs.
 class Path {
   public:
-    Path() {
+    explicit Path(bool asks) : asks_(asks) {
         bench::connect(source_.ep, target_, target_.ep);
         bench::wait_for(source_.connections);
         bench::wait_for(target_.connections);
@@ -82,12 +85,27 @@ class Path {
         DAT_EVENT event;
         dat_evd_dequeue(target_.transfers, &event);
     }
+    // Writes while the target asks, so that its link is awake.
+    void talk() {
+        for (int i = 0; asks_ && i < kTalk; ++i) {
+            write();
+        }
+        ++talks_;
+    }
+    bool talked(long round) const { return talks_ == round; }
     void write() {
         source_.word = now();
         source_.write_to(target_);
+        while (asks_ && target_.word != source_.word) {
+            DAT_EVENT event;
+            dat_evd_dequeue(source_.transfers, &event);
+        }
     }
 
   private:
+    static constexpr int kTalk = 100;
+    const bool asks_;
+    std::atomic<long> talks_{0};
     End source_;
     End target_;
 };
@@ -140,6 +158,8 @@ class Floor {
     Floor& operator=(const Floor&) = delete;
     const std::atomic<std::int64_t>& word() const { return word_; }
     void ask() {}
+    void talk() {}
+    static bool talked(long) { return true; }
     void write() {
         written_ = now();
         raise();
@@ -200,10 +220,15 @@ template <class P>
 std::vector<double> measure(P& path, long polls, std::chrono::microseconds pause, long rounds,
                             const cpu_set_t& allowed) {
     let_go_first();
+    std::atomic<long> asking{0};
     std::atomic<long> begun{0};
     std::thread writer([&] {
         std::minstd_rand dice(1);
         for (long round = 1; round <= rounds; ++round) {
+            while (asking != round) {
+                std::this_thread::sleep_for(std::chrono::microseconds(50));
+            }
+            path.talk();
             while (begun != round) {
                 std::this_thread::sleep_for(std::chrono::microseconds(50));
             }
@@ -214,6 +239,10 @@ std::vector<double> measure(P& path, long polls, std::chrono::microseconds pause
     stay_on(0, allowed);
     std::vector<double> took;
     for (long round = 1; round <= rounds; ++round) {
+        asking = round;
+        while (!path.talked(round)) {
+            path.ask();
+        }
         for (long i = 0; i < polls; ++i) {
             path.ask();
         }
@@ -233,8 +262,9 @@ std::vector<double> measure(P& path, long polls, std::chrono::microseconds pause
 } // namespace
 
 int main(int argc, char** argv) {
-    if (argc != 4) {
-        std::fputs("usage: polled POLLS|floor|floor-tcp PAUSE ROUNDS\n", stderr);
+    const bool asks = argc == 5 && std::string_view(argv[4]) == "asks";
+    if (argc != 4 && !asks) {
+        std::fputs("usage: polled POLLS|floor|floor-tcp PAUSE ROUNDS [asks]\n", stderr);
         return 2;
     }
     const auto pause = std::chrono::microseconds(std::atol(argv[2]));
@@ -249,7 +279,7 @@ int main(int argc, char** argv) {
         Floor floor(what == "floor" ? eventfd_ends() : tcp_ends());
         took = measure(floor, 0, pause, rounds, allowed);
     } else {
-        Path path;
+        Path path(asks);
         took = measure(path, std::atol(argv[1]), pause, rounds, allowed);
     }
     const auto at = [&](double part) {

@@ -163,6 +163,27 @@ Test(engine_shm, a_sleeping_peer_is_rung_once_and_one_that_is_awake_is_not) {
     cr_assert_eq(p.view.mine->asleep.load(), 0u);
 }
 
+// It is awake, as far as it has said, but its program may have stopped looking: what it leaves
+// untaken is rung for, once.
+Test(engine_shm, a_peer_that_is_awake_and_takes_nothing__is_reminded_once) {
+    Raw p;
+    const auto poll_for = [&](std::chrono::milliseconds time) {
+        for (const auto end = dat::engine::Clock::now() + time; dat::engine::Clock::now() < end;) {
+            p.domain.progress();
+        }
+    };
+    p.side.send<shm::Link>(bytes("x"), 1, Level::taken);
+    cr_assert(p.run([&] { return p.rang(); }));
+    poll_for(std::chrono::milliseconds(5));
+    cr_assert_not(p.rang());
+    p.view.mine->records_taken.store(2);
+    p.side.send<shm::Link>(bytes("x"), 1, Level::taken);
+    poll_for(std::chrono::milliseconds(5));
+    cr_assert_not(p.rang(), "nothing is left");
+    p.side.send<shm::Link>(bytes("x"), 1, Level::taken);
+    cr_assert(p.run([&] { return p.rang(); }), "of the next as well");
+}
+
 // Before it sleeps it says so; a record that comes by then keeps it awake.
 Test(engine_shm, rest__says_that_the_peer_has_to_ring_unless_there_is_something) {
     Raw p;

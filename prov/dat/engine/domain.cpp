@@ -252,11 +252,26 @@ void Domain::ask_reactor() {
             return;
         }
     } else if (awake_.empty()) {
+        if (untold_) {
+            remind_later(Clock::now());
+        }
         reactor_.run();
         return;
     }
     ask_beside_memory();
 }
+
+// A peer that looks has taken what came before the last look.
+void Domain::remind_later(Clock::time_point now) {
+    constexpr std::chrono::microseconds kPeriod{10};
+    if (std::exchange(untold_is_new_, false)) {
+        remind_at_ = now + kPeriod;
+    } else if (now >= remind_at_) {
+        remind();
+    }
+}
+
+void Domain::remind() { std::exchange(untold_, nullptr)->remind_peer(); }
 
 // Beside links in memory a system call is long: then it is made by the clock.
 void Domain::ask_beside_memory() {
@@ -269,6 +284,9 @@ void Domain::ask_beside_memory() {
     const std::size_t count = awake_.size();
     share_of_polls_ = count > 0 ? kPatience / static_cast<std::uint32_t>(count) : kPatience;
     patience_ = since > kSeldom || count > kFewAwake ? kReactorPeriod : share_of_polls_;
+    if (untold_) {
+        remind_later(now);
+    }
     if (direct_.none() && now < ask_at_) {
         return;
     }
@@ -342,6 +360,9 @@ bool Domain::rest_notifiers() {
 }
 
 bool Domain::rest() {
+    if (untold_) {
+        remind();
+    }
     if (!deferred_.empty() || !rest_notifiers()) {
         return false;
     }

@@ -138,12 +138,23 @@ class Domain : private Pollable {
     // For links in memory, from the constructor to the destructor: so that wake() needs no memory.
     // expect() throws std::bad_alloc.
     void expect_memory_link();
-    void forget_memory_link() { --memory_links_; }
+    void forget_memory_link(const MemoryLink& link) {
+        --memory_links_;
+        if (untold_ == &link) {
+            untold_ = nullptr;
+        }
+    }
     // Polled at each progress() from here on.
     void wake(MemoryLink& link);
     // Not any more, if nothing stirs. After so many polls in vain, which are fewer the
     // more of them there are; where they are many, those with a Notifier are left to that soon.
     void let_sleep(MemoryLink& link);
+    // The link has sent something, and its peer was awake. The last such link may have to
+    // remind_peer(), if this domain goes on being polled, or goes to sleep.
+    void told_nobody(MemoryLink& link) {
+        untold_ = &link;
+        untold_is_new_ = true;
+    }
     std::uint32_t patience() const { return patience_; }
     // So few are awake that one more costs no more than to be told of what it has.
     bool polls_few() const { return awake_.size() < kFewAwake; }
@@ -245,6 +256,8 @@ class Domain : private Pollable {
     void polled_unattended(std::uint64_t polls);
     void push_all();
     void ask_reactor();
+    void remind_later(Clock::time_point now);
+    void remind();
     void ask_beside_memory();
     void look_for_room();
     void finish_round();
@@ -275,8 +288,11 @@ class Domain : private Pollable {
     std::uint32_t patience_ = kPatience;
     bool any_struck_ = false; // awake_ has a nullptr
     std::uint32_t share_of_polls_ = kPatience;
-    Clock::time_point ask_at_{}; // the reactor; beside links that are awake
-    Clock::time_point asked_{};  // ask_reactor() was called
+    Clock::time_point ask_at_{};   // the reactor; beside links that are awake
+    Clock::time_point asked_{};    // ask_reactor() was called
+    MemoryLink* untold_ = nullptr; // told_nobody()
+    bool untold_is_new_ = false;   // and was so since remind_later()
+    Clock::time_point remind_at_{};
     DirectPolling direct_;
     std::uint64_t rounds_ = 1;
     base::List<Link, ToBePushed> pushes_;

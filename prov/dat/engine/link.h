@@ -128,6 +128,9 @@ class MemoryLink : public Link {
     virtual bool has_news() const = 0;
     // After arm(): it need not ring.
     virtual void disarm() = 0;
+    // Behind Domain::told_nobody(): rings for what the peer has not taken by now, since its program
+    // may have stopped looking.
+    virtual void remind_peer() {}
 };
 
 // What says for many links in memory which of them have something. While it is awake it is polled,

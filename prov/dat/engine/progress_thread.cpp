@@ -127,9 +127,12 @@ void ProgressThread::run() {
     pthread_setname_np(pthread_self(), "dat-progress");
     // A tick may be hardly longer than what the kernel adds otherwise.
     prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
-    bool heeding = true;
+    Tick deaf{0};
     for (Tick tick = first_tick(); !ending_.load(std::memory_order_acquire);) {
-        const Woken woken = sleep(tick, heeding && !leaves_arrivals());
+        Woken woken = deaf > deaf.zero() ? sleep(deaf, false) : Woken::by_clock;
+        if (woken == Woken::by_clock) {
+            woken = sleep(tick - deaf, !leaves_arrivals());
+        }
         if (ending_.load(std::memory_order_acquire)) {
             return;
         }
@@ -137,17 +140,17 @@ void ProgressThread::run() {
         if (summoned) {
             seen_ = domain_.polls_.load(std::memory_order_relaxed);
         }
-        // While the program is there, what arrives for it wakes the thread in every other tick at
-        // most: the program takes it, or has stopped, which a glance tells.
+        // While the program is there, it takes what arrives for it, or has stopped, which a glance
+        // tells. Where it takes all that arrives, the thread hears of it less and less often.
         const bool arrived = woken == Woken::by_arrival;
         if (summoned || !(arrived ? is_back(kShortGlance) : application_is_there())) {
             take_over(summoned);
             tick = first_tick();
-            heeding = true;
+            deaf = deaf.zero();
         } else {
             stay_away(tick);
-            heeding = !arrived;
             tick = woken == Woken::by_call ? std::min(tick, pace_.second) : next_tick(tick);
+            deaf = arrived ? std::min(std::max(2 * deaf, kDeaf), tick) : deaf.zero();
         }
         looks_seldom_.store(tick > pace_.second, std::memory_order_relaxed);
     }

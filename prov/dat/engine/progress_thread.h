@@ -59,6 +59,8 @@ class ProgressThread {
     // that has arrived waits for.
     static constexpr Tick kGlance{10};
     static constexpr Tick kShortGlance{3};
+    // So long the thread does not hear of what arrives, at first, where it heard in vain.
+    static constexpr Tick kDeaf{25};
     // How long a thread of the application that was woken by the same descriptor is given to
     // come first.
     static constexpr Tick kGrace{1000};

@@ -35,7 +35,7 @@ Link::Link(engine::Endpoint& endpoint, net::Socket wake_socket, Segment segment,
 
 Link::~Link() {
     DAT_ASSERT(life_.is_over());
-    domain_.forget_memory_link();
+    domain_.forget_memory_link(*this);
 }
 
 void Link::start() {
@@ -144,6 +144,13 @@ void Link::disarm() {
     idle_polls_ = 0;
     if (std::exchange(by_doorbell_, false)) {
         place_.ignore();
+    }
+}
+
+void Link::remind_peer() {
+    const std::atomic<std::uint64_t>& taken = side_.peers->records_taken;
+    if (!life_.is_over() && taken.load(std::memory_order_relaxed) != sender_.records()) {
+        send_ring();
     }
 }
 

@@ -70,6 +70,7 @@ class Link final : public engine::MemoryLink, private engine::Pollable {
     bool arm() override;
     bool has_news() const override;
     void disarm() override;
+    void remind_peer() override;
 
   private:
     // Something to wait for, looked at in steps.
@@ -88,6 +89,8 @@ class Link final : public engine::MemoryLink, private engine::Pollable {
         }
         if ((side_.peers->asleep.load(std::memory_order_relaxed) & why) != 0) [[unlikely]] {
             wake_peer();
+        } else if (why == kForRecords) {
+            domain_.told_nobody(*this);
         }
     }
     void wake_peer();

@@ -44,7 +44,7 @@ Link::Link(Domain& domain, engine::Endpoint& endpoint, rdma_cm_id* id, bool pass
 
 Link::~Link() {
     DAT_ASSERT(over_ && !queues_ && !armed() && !opening_.armed());
-    domain_.engine().forget_memory_link();
+    domain_.engine().forget_memory_link(*this);
 }
 
 int Link::open() {
