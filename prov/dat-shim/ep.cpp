@@ -165,6 +165,8 @@ Return Ep::open() {
     }
     std::memcpy(info->ep_attr->auth_key, &key, sizeof key);
     info->ep_attr->auth_key_size = sizeof key;
+    info->ep_attr->max_msg_size =
+        std::min<std::size_t>(info->ep_attr->max_msg_size, Limits::kMaxLength);
     if (parts_.srq) {
         info->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
     }

@@ -100,7 +100,7 @@ on_terminal plain TERM=dumb
 "$build/dat_info" >"$work/info" || complain 'dat_info fails'
 for words in '^lo  127\.0\.0\.1$' '^  transport   software: iWARP over TCP; memory that two' \
     '^  peers       on this host: processes of the same user through memory' \
-    'on other hosts: none, it is the loopback interface' '^  messages    up to 4294967295 bytes' \
+    'on other hosts: none, it is the loopback interface' '^  messages    up to 1099511627776 bytes' \
     '^  RDMA        reads and writes, atomics of 8 bytes, 4 remote segments; up to 128 reads on the way'; do
     grep -qE "$words" "$work/info" || complain "dat_info does not say: $words"
 done

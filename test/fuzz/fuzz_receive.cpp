@@ -259,7 +259,7 @@ void World::accept(std::uint8_t agreed, std::uint8_t handshake) {
 // The initiator, behind the reply.
 void World::establish(std::uint8_t agreed) {
     Link::Parameters parameters;
-    parameters.dat_peer = parameters.wide_data = (agreed & 2) != 0;
+    parameters.dat_peer = parameters.wide = (agreed & 2) != 0;
     parameters.crc = (agreed & 4) != 0;
     parameters.send_rtr = (agreed & 0x10) != 0;
     parameters.ord = (agreed & 8) != 0 ? 3 : 1;

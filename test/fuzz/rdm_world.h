@@ -118,7 +118,7 @@ class ScriptLink final : public engine::Link {
 
     bool confirms_delivery() const override { return true; }
     bool dat_peer() const override { return true; }
-    bool wide_data() const override { return true; }
+    bool wide() const override { return true; }
     bool peer_serves_reads() const override { return true; }
     void transmit(engine::Request&, std::uint64_t seq, bool) override { posted_.push_back(seq); }
     void start() override {}

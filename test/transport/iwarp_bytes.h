@@ -73,7 +73,7 @@ inline constexpr std::uint8_t kReject = 0x20;
 inline constexpr std::uint8_t kEnhanced = 0x10;
 inline constexpr std::uint8_t kDatRequest = 0x04; // how a `dat` request is known
 inline constexpr std::uint8_t kDatReply = 0x02;   // and a reply
-inline constexpr std::uint8_t kWideData = 0x08;   // of either: remote CQ data of 8 bytes
+inline constexpr std::uint8_t kWide = 0x08;       // of either: fields of 8 bytes
 // Control bits before IRD and ORD of an enhanced frame.
 inline constexpr std::uint16_t kPeerToPeer = 0x8000; // with the IRD
 inline constexpr std::uint16_t kRtrWrite = 0x8000;   // with the ORD

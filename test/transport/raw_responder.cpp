@@ -226,7 +226,7 @@ ssize_t write_data(Requested& peer, std::uint64_t data) {
 }
 
 void connect_as_dat(Requested& peer, std::uint8_t more_flags) {
-    cr_assert(peer.request.flags & raw::kWideData);
+    cr_assert(peer.request.flags & raw::kWide);
     Mpa reply = peer.reply();
     reply.flags |= raw::kDatReply | more_flags;
     peer.socket->write(encode(reply));
@@ -252,7 +252,7 @@ WIRE_TEST(raw_responder, that_is_an_older_dat__is_sent_data_of_4_bytes_alone) {
 WIRE_TEST(raw_responder, that_takes_data_of_8_bytes__is_sent_both_halves) {
     only_dat();
     Requested peer(transport);
-    connect_as_dat(peer, raw::kWideData);
+    connect_as_dat(peer, raw::kWide);
     DAT_MUST(static_cast<int>(send_data(peer, kWide)));
     const Segment high = raw::read_segment(*peer.socket);
     cr_assert(high.opcode == raw::kHighData && high.queue == 4 && high.payload.empty());
@@ -268,4 +268,58 @@ WIRE_TEST(raw_responder, that_takes_data_of_8_bytes__is_sent_both_halves) {
     const Segment immediate = raw::read_segment(*peer.socket);
     cr_assert_eq(immediate.opcode, raw::kImmediate);
     cr_assert_eq(raw::get64(immediate.payload, 0), kWide);
+}
+
+namespace {
+
+constexpr std::size_t k4GiB = std::size_t{1} << 32;
+
+// None of it is looked at in a post that is refused.
+ssize_t read_from(Requested& peer, std::size_t length) {
+    static std::uint8_t sink = 0;
+    return fi_read(peer.endpoint.get(), &sink, length, nullptr, FI_ADDR_UNSPEC, 0, 1, &new_op());
+}
+void require_less_than_4_gib(Requested& peer) {
+    static std::uint8_t source = 0;
+    fid_ep* const ep = peer.endpoint.get();
+    cr_assert_eq(fi_send(ep, &source, k4GiB, nullptr, FI_ADDR_UNSPEC, &new_op()), -FI_EMSGSIZE);
+    cr_assert_eq(fi_write(ep, &source, k4GiB, nullptr, FI_ADDR_UNSPEC, 0, 1, &new_op()),
+                 -FI_EMSGSIZE);
+    cr_assert_eq(read_from(peer, k4GiB), -FI_EMSGSIZE);
+    require_state(peer.endpoint, FI_DAT_CONNECTED);
+    DAT_MUST(static_cast<int>(read_from(peer, k4GiB - 1)));
+    const Segment request = raw::read_segment(*peer.socket);
+    cr_assert_eq(request.opcode, raw::kReadRequest);
+    cr_assert_eq(raw::get64(request.payload, 4), 0, "its sink's offset");
+    cr_assert_eq(raw::get32(request.payload, 12), UINT32_MAX, "its size");
+}
+
+} // namespace
+
+// Offsets of messages and sizes of reads have 32 bits in RFC 5041 and RFC 5040.
+WIRE_TEST(raw_responder, that_is_no_dat__is_sent_less_than_4_gib) {
+    only_dat();
+    Requested peer(transport);
+    peer.socket->write(encode(peer.reply()));
+    wait_event(peer.side, FI_CONNECTED);
+    require_less_than_4_gib(peer);
+}
+
+WIRE_TEST(raw_responder, that_is_an_older_dat__is_sent_less_than_4_gib) {
+    only_dat();
+    Requested peer(transport);
+    connect_as_dat(peer, 0);
+    require_less_than_4_gib(peer);
+}
+
+// The upper half of a read's size is where the offset of its sink would be.
+WIRE_TEST(raw_responder, that_takes_fields_of_8_bytes__is_asked_for_4_gib_and_more) {
+    only_dat();
+    Requested peer(transport);
+    connect_as_dat(peer, raw::kWide);
+    DAT_MUST(static_cast<int>(read_from(peer, 3 * k4GiB + 5)));
+    const Segment request = raw::read_segment(*peer.socket);
+    cr_assert_eq(request.opcode, raw::kReadRequest);
+    cr_assert_eq(raw::get64(request.payload, 4), 3);
+    cr_assert_eq(raw::get32(request.payload, 12), 5);
 }

@@ -240,6 +240,29 @@ TRANSPORT_TEST(message_sizes, above_max_msg_size__are_refused) {
     require_state(pair->active, FI_DAT_CONNECTED);
 }
 
+// An endpoint's own limit is that of the info that it is made of.
+TRANSPORT_TEST(message_sizes, above_what_the_info_of_the_endpoint_says__are_refused) {
+    only_dat();
+    constexpr std::size_t kLimit = 16;
+    Side far(transport);
+    far.listen();
+    Side near(transport);
+    near.info()->ep_attr->max_msg_size = kLimit;
+    Endpoint active(near);
+    DAT_MUST(active.connect(far));
+    Endpoint passive(far, wait_event(far, FI_CONNREQ));
+    DAT_MUST(passive.accept());
+    wait_event(near, FI_CONNECTED);
+    Bytes memory(kLimit + 1);
+    cr_assert_eq(
+        fi_send(active.get(), memory.data(), kLimit + 1, nullptr, FI_ADDR_UNSPEC, &new_op()),
+        -FI_EMSGSIZE);
+    Op& receive = passive.recv(memory.data(), kLimit);
+    wait_op(active.send(memory.data(), kLimit));
+    wait_op(receive);
+    cr_assert(receive.ok() && receive.len == kLimit);
+}
+
 // Inject: the buffer is free at once, and success makes no completion.
 TRANSPORT_TEST(message_inject, up_to_its_size__arrives_without_completion) {
     auto pair = Pair::connected(transport);

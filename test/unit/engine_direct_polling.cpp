@@ -18,7 +18,7 @@ class Polled final : public dat::engine::Link {
     bool confirms_delivery() const override { return true; }
     bool dat_peer() const override { return true; }
     bool peer_serves_reads() const override { return true; }
-    bool wide_data() const override { return true; }
+    bool wide() const override { return true; }
     void transmit(dat::engine::Request&, std::uint64_t, bool) override {}
     void start() override {}
     void poll() override {

@@ -31,7 +31,7 @@ class InProcessLink final : public dat::engine::Link {
     static constexpr auto kKind = dat::engine::LinkKind::in_process;
     bool confirms_delivery() const override { return true; }
     bool dat_peer() const override { return true; }
-    bool wide_data() const override { return true; }
+    bool wide() const override { return true; }
     bool peer_serves_reads() const override { return true; }
     void transmit(dat::engine::Request&, std::uint64_t seq, bool) override {
         waiting_.push_back(seq);

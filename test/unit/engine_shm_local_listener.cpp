@@ -202,7 +202,7 @@ static Side::Raised told_by(bool shares, std::size_t size, bool enhanced = true)
     dat::iwarp::MpaFrame reply;
     reply.kind = dat::iwarp::MpaKind::reply;
     reply.revision = dat::iwarp::kMpaRevision2;
-    reply.from_dat = reply.memory = reply.wide_data = true;
+    reply.from_dat = reply.memory = reply.wide = true;
     if (enhanced) {
         reply.enhanced = dat::iwarp::MpaEnhanced{.ird = 1, .ord = 1};
     }
@@ -300,7 +300,7 @@ static void asks_for_memory(bool wide, void (*look)(const dat::iwarp::MpaFrame& 
     MpaFrame request;
     request.revision = kMpaRevision2;
     request.from_dat = request.memory = true;
-    request.wide_data = wide;
+    request.wide = wide;
     request.enhanced =
         MpaEnhanced{.ird = 1, .ord = 1, .peer_to_peer = true, .rtr_rdma_write = true};
     std::array<std::byte, kMpaMaxFrameSize> frame;

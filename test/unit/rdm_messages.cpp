@@ -29,7 +29,7 @@ class KeepingLink final : public dat::engine::Link {
         : Link(dat::engine::LinkKind::in_process), posted_(posted) {}
     bool confirms_delivery() const override { return true; }
     bool dat_peer() const override { return true; }
-    bool wide_data() const override { return true; }
+    bool wide() const override { return true; }
     bool peer_serves_reads() const override { return true; }
     void transmit(dat::engine::Request&, std::uint64_t seq, bool) override {
         posted_.push_back(seq);

@@ -158,7 +158,7 @@ Test(wire_mpa, dat_bits__count_only_in_their_own_frame_and_alone) {
 }
 
 // 0x0800 is siw's own towards others.
-Test(wire_mpa, wide_data__counts_from_a_dat_process_alone) {
+Test(wire_mpa, wide__counts_from_a_dat_process_alone) {
     struct Case {
         MpaKind kind;
         unsigned flags;
@@ -170,7 +170,7 @@ Test(wire_mpa, wide_data__counts_from_a_dat_process_alone) {
                           Case{MpaKind::reply, 0x08, false}, Case{MpaKind::reply, 0x0c, false}}) {
         const Bytes bytes = frame_bytes(c.kind, c.flags, 1, 0, {});
         const MpaFrame frame = parse_mpa_frame(c.kind, bytes).frame;
-        cr_expect_eq(frame.wide_data, c.wide, "flags %02x", c.flags);
+        cr_expect_eq(frame.wide, c.wide, "flags %02x", c.flags);
         if (c.wide)
             cr_expect_eq(encode(frame), bytes);
     }

@@ -70,8 +70,9 @@ class Link : public core::CompletionQueue::Source,
     virtual bool confirms_delivery() const = 0;
     // The peer understands what goes beyond RFC 5040.
     virtual bool dat_peer() const = 0;
-    // Remote CQ data may have 8 bytes, not 4. Only of a dat_peer().
-    virtual bool wide_data() const = 0;
+    // Remote CQ data may have 8 bytes, not 4, and a message or RDMA 4 GiB and more. Only of a
+    // dat_peer().
+    virtual bool wide() const = 0;
     // An RDMA read would ever go out.
     virtual bool peer_serves_reads() const = 0;
 

@@ -149,6 +149,12 @@ net::SocketAddress address_in(const void* address, std::size_t size) {
                    : net::SocketAddress();
 }
 
+// A program may ask for less, and is then refused more.
+std::size_t message_size_of(const fi_info& info, const Offering& offering) {
+    const std::size_t asked = info.ep_attr->max_msg_size;
+    return asked > 0 ? std::min(asked, offering.message_size) : offering.message_size;
+}
+
 } // namespace
 
 bool fits_endpoint(const char* call, const fi_info* info, const Offering& offering) {
@@ -170,7 +176,8 @@ Endpoint::Endpoint(Domain& domain, const fi_info& info, void* context, core::Sta
     : Bindings(domain, info.tx_attr->op_flags, info.rx_attr->op_flags), watcher_(watcher),
       zone_(zone_of(domain, info)), caps_(info.caps), inject_size_(info.tx_attr->inject_size),
       sizes_are_default_(has_default_sizes(info, domain.offering())),
-      message_size_(domain.offering().message_size),
+      message_size_(message_size_of(info, domain.offering())),
+      narrow_size_(std::min(message_size_, kMaxNarrowSize)),
       name_(address_in(info.src_addr, info.src_addrlen)),
       peer_(address_in(info.dest_addr, info.dest_addrlen)),
       engine_(domain.engine(), *this, limits_of(info), zone_.get(), initial,

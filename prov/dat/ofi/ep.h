@@ -56,6 +56,8 @@ class Endpoint final : public fid_ep, public Bindings, private engine::EndpointO
     std::size_t inject_size() const { return inject_size_; }
     std::size_t read_segments() const { return domain_.offering().limits.read_segments; }
     std::size_t message_size() const { return message_size_; }
+    // The same for whatever peer: check_long() is asked about more.
+    std::size_t narrow_size() const { return narrow_size_; }
     void set_min_multi(std::size_t least);
     // Takes the protection zone; nullptr: the info's auth_key is none, which is logged.
     static ZoneHandle zone_of(Domain& domain, const fi_info& info);
@@ -137,7 +139,8 @@ class Endpoint final : public fid_ep, public Bindings, private engine::EndpointO
     const std::size_t inject_size_;
     bool sizes_are_default_;         // the program has asked for no number of operations
     const std::size_t message_size_; // bytes, at most
-    net::SocketAddress name_;        // these four: guarded by the lock
+    const std::size_t narrow_size_;
+    net::SocketAddress name_; // these four: guarded by the lock
     net::SocketAddress peer_;
     bool keeps_port_ = false;             // connects from the port of name_ as well
     net::Socket source_;                  // bound to it; none: it has been used

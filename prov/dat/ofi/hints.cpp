@@ -382,6 +382,7 @@ static constexpr Offering make_rdm() {
     o.invalidates = false;
     o.key_size = sizeof(std::uint64_t);
     o.inject_size = rdm::kInjectSize;
+    o.message_size = kMaxNarrowSize;
     o.queue_size = kMaxRdmQueueSize;
     o.usual_size = kRdmQueueSize;
     return o;
@@ -411,7 +412,7 @@ Offering offering_of(const verbs::Device& device) {
     o.queue_size = std::min<std::size_t>(device.queue_size(), kMaxQueueSize);
     o.iov_limit = std::min<std::size_t>(segments, engine::kMaxIov);
     o.remote_segments = 1;
-    o.message_size = std::min<std::size_t>(device.message, kMaxMessageSize);
+    o.message_size = std::min<std::size_t>(device.message, kMaxNarrowSize);
     o.connection_data = device.request_data();
     o.limits = {.reads_in = std::min(device.reads_in, o.limits.reads_in),
                 .reads_out = std::min(device.reads_out, o.limits.reads_out),

@@ -24,7 +24,10 @@ using Info = std::unique_ptr<fi_info, FreeInfo>; // a list
 inline constexpr std::size_t kDefaultQueueSize = 128;
 inline constexpr std::size_t kMaxQueueSize = 32768;
 inline constexpr std::size_t kMaxSharedSize = std::size_t{1} << 20;
-inline constexpr std::size_t kMaxMessageSize = UINT32_MAX; // RFC 5041: 32-bit offsets
+inline constexpr std::size_t kMaxMessageSize = std::size_t{1} << 40;
+// To a peer that is no `dat` provider, and of FI_EP_RDM: RFC 5041 has offsets of 32 bits, RFC 5040
+// reads whose size has as many.
+inline constexpr std::size_t kMaxNarrowSize = UINT32_MAX;
 inline constexpr std::size_t kMaxConnectionData = iwarp::kMaxPrivateData;
 
 // Operation flags that a tx_attr or rx_attr may set as the default of an endpoint.

@@ -46,7 +46,7 @@ int check_wide_data(const char* call, Endpoint& ep, std::uint64_t data) {
         return -FI_EINVAL;
     }
     const engine::Link* link = ep.engine().link();
-    if (!link || !link->dat_peer() || link->wide_data()) {
+    if (!link || !link->dat_peer() || link->wide()) {
         return 0; // the state answers, or what else the peer does not understand
     }
     DAT_WARN(ep_data,
@@ -54,6 +54,22 @@ int check_wide_data(const char* call, Endpoint& ep, std::uint64_t data) {
              "which takes no more",
              call, static_cast<unsigned long long>(data));
     return -FI_EOPNOTSUPP;
+}
+
+int check_long(const char* call, Endpoint& ep, std::size_t length) {
+    if (length > ep.message_size()) {
+        return refuse_length(call, length, ep.message_size());
+    }
+    const engine::BiasedLockOwner in(ep.biased_lock());
+    const engine::Link* link = ep.engine().link();
+    if (!link || link->wide()) {
+        return 0; // without a link the state answers
+    }
+    DAT_WARN(ep_data,
+             "%s: %zu bytes, and the peer is no `dat` provider, or an older one: it takes %zu at "
+             "most",
+             call, length, kMaxNarrowSize);
+    return -FI_EMSGSIZE;
 }
 
 int refuse_shared(const char* call) {

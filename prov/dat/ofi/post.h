@@ -233,12 +233,16 @@ inline int check_peer(const char* call, engine::Endpoint& endpoint, engine::OpCo
 // Of data that 4 bytes do not hold. 0 or -FI_E*.
 int check_wide_data(const char* call, Endpoint& ep, std::uint64_t data) __attribute__((cold));
 
+// Of a length beyond Endpoint::narrow_size(); not under the lock. 0 or -FI_E*.
+int check_long(const char* call, Endpoint& ep, std::size_t length) __attribute__((cold));
+
 // The limits of every request. 0 or -FI_E*.
 template <class Path>
-[[gnu::always_inline]] inline int check_request(const char* call, const Endpoint& ep,
-                                                const Post& post) {
-    if (post.length > ep.message_size()) [[unlikely]] {
-        return refuse_length(call, post.length, ep.message_size());
+[[gnu::always_inline]] inline int check_request(const char* call, Endpoint& ep, const Post& post) {
+    if (post.length > ep.narrow_size()) [[unlikely]] {
+        if (const int rc = check_long(call, ep, post.length)) {
+            return rc;
+        }
     }
     if ((post.flags & FI_INJECT) != 0 && post.length > ep.inject_size() &&
         !engine::is_answered(post.op)) [[unlikely]] {
@@ -320,7 +324,7 @@ template <class Path> ssize_t submit(const char* call, fid_ep* f, const Post& po
 // submit() has to, nothing happened.
 template <class Path> [[gnu::always_inline]] inline bool submit_fast(fid_ep* f, const Post& post) {
     Endpoint& ep = ep_of(f);
-    if (post.length - 1 >= ep.message_size() || post.key > UINT32_MAX) [[unlikely]] { // 0 as well
+    if (post.length - 1 >= ep.narrow_size() || post.key > UINT32_MAX) [[unlikely]] { // 0 as well
         return false;
     }
     const engine::InsideAtOnce in(ep);

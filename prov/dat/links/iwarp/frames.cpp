@@ -151,8 +151,8 @@ void Sender::frame_read(Cursor& at, Batch& batch, const engine::Request& request
     segment.msn = at.read_msn++;
     ReadRequest read;
     read.sink_stag = sink_stag_of(at.read_tail);
-    read.sink_to = 0;
     if (at.tail == Tail::none) {
+        read.sink_to = request.length >> 32; // else 0
         read.size = static_cast<std::uint32_t>(request.length);
         read.source_stag = request.remote_key;
         read.source_to = request.remote_address;
@@ -242,7 +242,7 @@ bool Sender::frame_response(Cursor& at, Batch& batch) {
         return true;
     }
     const std::size_t size =
-        std::min<std::size_t>(response.size - at.response_offset, max_payload_tagged_);
+        std::min<std::uint64_t>(response.size - at.response_offset, max_payload_tagged_);
     engine::Iov source{nullptr, size};
     if (size > 0) {
         const engine::Target target = engine::read_source(
@@ -261,7 +261,7 @@ bool Sender::frame_response(Cursor& at, Batch& batch) {
     std::byte* header = batch.scratch;
     write_fpdu_header(header, size, segment);
     add_payload(batch, header, kFpduTaggedHeaderSize, {&source, 1}, 0, size);
-    at.response_offset += static_cast<std::uint32_t>(size);
+    at.response_offset += size;
     if (segment.last) {
         ++at.response;
         at.response_offset = 0;

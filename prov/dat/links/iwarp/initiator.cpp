@@ -198,7 +198,7 @@ class Initiator final : public TcpHandshake {
         frame.kind = MpaKind::request;
         frame.revision = kMpaRevision2;
         frame.crc = asked_crc_;
-        frame.from_dat = frame.wide_data = true;
+        frame.from_dat = frame.wide = true;
         frame.memory = asked_memory_ =
             domain_.settings().shm && on_this_host(socket_.local(), socket_.peer());
         frame.enhanced = MpaEnhanced{.ird = endpoint_.reads().in,
@@ -354,7 +354,7 @@ class Initiator final : public TcpHandshake {
         log_tcp(peer_, why_tcp(reply));
         Link::Parameters parameters;
         parameters.dat_peer = reply.from_dat;
-        parameters.wide_data = reply.wide_data;
+        parameters.wide = reply.wide;
         parameters.crc = asked_crc_ || reply.crc;
         if (reply.enhanced) {
             parameters.ord = depth(endpoint_.reads().out, reply.enhanced->ird);

@@ -59,7 +59,7 @@ class Link final : public engine::Link, private engine::Pollable {
 
     // The peer understands what goes beyond RFC 5040.
     bool dat_peer() const override { return sender_.dat_peer(); }
-    bool wide_data() const override { return sender_.wide_data(); }
+    bool wide() const override { return sender_.wide(); }
     // An RDMA read would ever go out.
     bool peer_serves_reads() const override { return sender_.peer_serves_reads(); }
 

@@ -62,7 +62,7 @@ std::uint16_t flags_of(const MpaFrame& frame) {
         (frame.reject ? kMpaFlagReject : 0) | (frame.enhanced ? kMpaFlagEnhanced : 0) |
         (frame.from_dat ? dat_flag(frame.kind) : 0) |
         (frame.from_dat && frame.memory ? kMpaFlagMemory : 0) |
-        (frame.from_dat && frame.wide_data ? kMpaFlagWideData : 0) | frame.revision);
+        (frame.from_dat && frame.wide ? kMpaFlagWide : 0) | frame.revision);
 }
 
 std::byte* write_enhanced(std::byte* at, const MpaEnhanced& data) {
@@ -141,7 +141,7 @@ MpaFrame take_frame(MpaKind kind, const Header& header, std::span<const std::byt
     frame.reject = header.reject;
     frame.from_dat = (header.flags & kDatFlags) == dat_flag(kind);
     frame.memory = frame.from_dat && (header.flags & kMpaFlagMemory) != 0;
-    frame.wide_data = frame.from_dat && (header.flags & kMpaFlagWideData) != 0;
+    frame.wide = frame.from_dat && (header.flags & kMpaFlagWide) != 0;
     if (header.enhanced && data.size() >= kMpaEnhancedSize) {
         frame.enhanced = load_enhanced(data.data());
         data = data.subspan(kMpaEnhancedSize);

@@ -35,7 +35,7 @@ namespace dat::iwarp {
 // S exists in revision 2 only. The bits d (0x0400) and e (0x0200) are reserved
 // by the RFCs, which tell receivers not to look at them; two `dat` processes
 // recognize each other by them (see MpaFrame::from_dat). 0x0100 and the first x, 0x0800,
-// only count between those: shared memory, and remote CQ data of 8 bytes. To Linux's siw
+// only count between those: shared memory, and fields of 8 bytes (MpaFrame::wide). To Linux's siw
 // 0x0800 says that frames longer than a TCP segment are taken, which is so here.
 
 inline constexpr std::size_t kMpaKeySize = 16;
@@ -58,7 +58,7 @@ inline constexpr std::uint16_t kMpaFlagEnhanced = 0x1000;
 inline constexpr std::uint16_t kMpaFlagDatRequest = 0x0400;
 inline constexpr std::uint16_t kMpaFlagDatReply = 0x0200;
 inline constexpr std::uint16_t kMpaFlagMemory = 0x0100;
-inline constexpr std::uint16_t kMpaFlagWideData = 0x0800;
+inline constexpr std::uint16_t kMpaFlagWide = 0x0800;
 
 // IRD or ORD: "not negotiated here" (RFC 6581 9.1); also the largest value
 // that fits.
@@ -91,13 +91,14 @@ struct MpaFrame {
     // which therefore proves nothing.
     bool from_dat = false;
     // Request: an offer of shared memory would be looked at. Reply: the private data ends
-    // with such an offer. False wherever from_dat is. Version 0.1, which has no wide_data, sent its
+    // with such an offer. False wherever from_dat is. Version 0.1, which has no wide, sent its
     // offer behind the reply instead (kUnframedOffer).
     bool memory = false;
     // The sender is version 0.1, and has shared memory of another layout.
-    bool memory_of_0_1() const { return memory && !wide_data; }
-    // The sender understands remote CQ data of 8 bytes with a message. False wherever from_dat is.
-    bool wide_data = false;
+    bool memory_of_0_1() const { return memory && !wide; }
+    // The sender understands remote CQ data of 8 bytes with a message, and messages and reads of
+    // 4 GiB and more (rdmap.h). False wherever from_dat is.
+    bool wide = false;
     std::optional<MpaEnhanced> enhanced; // revision 2 only
     // Decoding: a view into the bytes that were parsed. Encoding: read once,
     // during the call.

@@ -71,7 +71,7 @@ bool Receiver::open_send(std::span<const std::byte> start) {
     if (segment_.msn != send_msn_) {
         return fail(TerminateCode::ddp_untagged_msn_range, "a message's number is wrong");
     }
-    if (segment_.mo != inbox_.received()) {
+    if (segment_.mo != static_cast<std::uint32_t>(inbox_.received())) {
         return fail(TerminateCode::ddp_untagged_invalid_mo, "a segment's offset is wrong");
     }
     return inbox_.open() || inbox_.begin(start) || inbox_failed();

@@ -65,10 +65,14 @@ namespace dat::iwarp {
 //
 // 5. An Immediate Data message (RFC 7306) belongs to the RDMA Write before it.
 //
-// 6. Where both said so in their MPA frames (MpaFrame::wide_data): the High Data message,
+// 6. Where both said so in their MPA frames (MpaFrame::wide): the High Data message,
 //    opcode 0xE, otherwise like Ack and numbered with it. Its word is the upper half of 8
 //    bytes of data, whose lower half is in the next Send with Data; before others there is
 //    none, and the upper half is 0.
+//
+// 7. Between the same: an untagged message may have 4 GiB and more, and its offset (MO) goes on
+//    from 0 there. A Read Request's sink tagged offset is the upper half of its size, and that
+//    of its response counts from 0.
 
 inline constexpr std::uint8_t kRdmapVersion = 1;
 inline constexpr std::uint8_t kRdmapVersionMask = 0xc0;

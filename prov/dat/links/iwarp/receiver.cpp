@@ -294,8 +294,9 @@ bool Receiver::read_request(std::span<const std::byte> payload) {
     if (error != SegmentError::none) {
         return fail(terminate_code(error), text(error));
     }
-    const engine::Permission permission = engine::may_read(
-        endpoint_, request.source_stag, request.source_to, request.size, sender_.can_respond());
+    const engine::Permission permission =
+        engine::may_read(endpoint_, request.source_stag, request.source_to,
+                         sender_.size_of(request), sender_.can_respond());
     if (!permission) {
         return deny(permission);
     }

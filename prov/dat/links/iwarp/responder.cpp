@@ -27,9 +27,9 @@ class Responder final : public TcpHandshake, private shm::Host {
         reply.kind = MpaKind::reply;
         reply.revision = request.revision;
         reply.crc = request.crc || wants_crc(domain_.settings().crc, socket_, peer);
-        reply.from_dat = reply.wide_data = dat_peer;
+        reply.from_dat = reply.wide = dat_peer;
         parameters_.dat_peer = dat_peer;
-        parameters_.wide_data = dat_peer && request.wide_data;
+        parameters_.wide = dat_peer && request.wide;
         parameters_.crc = reply.crc;
         parameters_.ord = depth(endpoint_.reads().out, kUnknownReadDepth);
         parameters_.ird = endpoint_.reads().in;

@@ -41,9 +41,9 @@ ssize_t hand_over(int fd, std::span<iovec> pieces) {
 
 Sender::Sender(engine::Endpoint& endpoint, const LinkParameters& parameters)
     : endpoint_(endpoint), domain_(endpoint.domain()), dat_peer_(parameters.dat_peer),
-      wide_data_(parameters.wide_data), crc_(parameters.crc),
-      traces_frames_(traces_frames(endpoint)), ord_(parameters.ord), held_(parameters.hold),
-      confirmations_(endpoint), reads_(std::max<std::uint16_t>(parameters.ord, 1)),
+      wide_(parameters.wide), crc_(parameters.crc), traces_frames_(traces_frames(endpoint)),
+      ord_(parameters.ord), held_(parameters.hold), confirmations_(endpoint),
+      reads_(std::max<std::uint16_t>(parameters.ord, 1)),
       sink_key_(static_cast<std::uint32_t>(engine::random_bits())), responses_(parameters.ird) {
     cursor_.seq = endpoint.core().requests().next();
     cursor_.rtr_due = parameters.send_rtr;
@@ -86,7 +86,7 @@ void Sender::respond(const Response& response) {
 }
 
 void Sender::respond(const ReadRequest& request) {
-    respond({request.sink_stag, request.sink_to, request.size, request.source_stag,
+    respond({request.sink_stag, wide_ ? 0 : request.sink_to, size_of(request), request.source_stag,
              request.source_to, false});
 }
 

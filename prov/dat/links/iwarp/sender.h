@@ -27,7 +27,7 @@ namespace dat::iwarp {
 // What the handshake found out.
 struct LinkParameters {
     bool dat_peer = false;  // extensions are understood
-    bool wide_data = false; // of remote CQ data, 8 bytes
+    bool wide = false;      // MpaFrame::wide
     bool crc = false;       // CRC32C in both directions
     bool send_rtr = false;  // ready-to-receive goes out first
     bool await_rtr = false; // the first frame that comes in is ready-to-receive
@@ -93,6 +93,10 @@ class Sender {
 
     // A request came in: its response can be queued. False: more than were agreed.
     bool can_respond() const { return responses_.has_room(cursor_.response); }
+    // Bytes that it asks for.
+    std::uint64_t size_of(const ReadRequest& request) const {
+        return (wide_ ? request.sink_to << 32 : 0) | request.size;
+    }
     // Queues it; of an atomic, which has been carried out. Precondition: can_respond().
     void respond(const ReadRequest& request);
     void respond(const AtomicResponse& response);
@@ -101,7 +105,7 @@ class Sender {
     bool confirms_delivery() const { return dat_peer_ || ord_ > 0; }
 
     bool dat_peer() const { return dat_peer_; }
-    bool wide_data() const { return wide_data_; }
+    bool wide() const { return wide_; }
     // The oldest read or atomic that waits for its response. Precondition: reading().
     bool reading() const { return read_head_ != cursor_.read_tail; }
     std::uint64_t oldest_read() const { return reads_[read_head_ % reads_.size()]; }
@@ -151,7 +155,7 @@ class Sender {
         std::uint32_t ordinal = 0;    // of the last send or write framed
         std::uint64_t read_tail = 0;  // reads framed in all
         std::uint64_t response = 0;   // responses framed in all
-        std::uint32_t response_offset = 0;
+        std::uint64_t response_offset = 0;
         bool rtr_due = false;
         Tail tail = Tail::none; // what comes before it is framed, it is not
         bool ack_due = false;
@@ -193,7 +197,7 @@ class Sender {
     struct Response {
         std::uint32_t sink_stag; // of an atomic: request_id
         std::uint64_t sink_to;   // of an atomic: the original value
-        std::uint32_t size;
+        std::uint64_t size;
         std::uint32_t source_stag;
         std::uint64_t source_to;
         bool atomic;
@@ -257,7 +261,7 @@ class Sender {
     engine::Endpoint& endpoint_;
     engine::Domain& domain_;
     const bool dat_peer_;
-    const bool wide_data_;
+    const bool wide_;
     const bool crc_;
     const bool traces_frames_;
     const std::uint16_t ord_;

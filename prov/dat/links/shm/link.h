@@ -48,7 +48,7 @@ class Link final : public engine::MemoryLink, private engine::Pollable {
     }
     bool confirms_delivery() const override { return true; }
     bool dat_peer() const override { return true; }
-    bool wide_data() const override { return true; }
+    bool wide() const override { return true; }
     bool peer_serves_reads() const override { return sender_.peer_serves_reads(); }
 
     bool copy_from_peer(std::span<const iovec> from, std::span<const iovec> to) override {

@@ -98,7 +98,7 @@ class Link final : public engine::MemoryLink, public CmSink, private engine::Tim
     }
     bool confirms_delivery() const override { return false; }
     bool dat_peer() const override { return domain_.device().immediate; }
-    bool wide_data() const override { return false; }
+    bool wide() const override { return false; }
     bool peer_serves_reads() const override { return reads_out() > 0; }
     bool give(const core::CompletionQueue& to, core::Success& success) noexcept override;
     void start() override;
