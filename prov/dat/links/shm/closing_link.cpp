@@ -80,7 +80,7 @@ bool ClosingLink::refresh() {
 Record* ClosingLink::claim(std::size_t ring) {
     const bool fits = rest_.sent.number - rest_.taken.number < kRecords &&
                       rest_.sent.bytes + ring - rest_.taken.bytes <= kRing;
-    return fits ? &shared_.side.out[rest_.sent.number % kRecords] : nullptr;
+    return fits ? &shared_.side.out[rest_.sent.number] : nullptr;
 }
 
 void ClosingLink::send(const Remainder::Piece& piece, Record& record, std::size_t ring) {
@@ -124,7 +124,7 @@ void ClosingLink::count_answers() {
     Position& at = shared_.received;
     const std::uint64_t before = at.number;
     while (!all_sent() && rest_.pieces[next_].answers > answers_ && at.number - before < kRecords) {
-        const Record& record = shared_.side.in[at.number % kRecords];
+        const Record& record = shared_.side.in[at.number];
         if (record.stamp.load(std::memory_order_acquire) !=
             static_cast<std::uint32_t>(at.number) + 1) {
             break;

@@ -16,7 +16,7 @@
 namespace dat::shm {
 
 // Of these messages and of Layout. Who says another one is sent away, and both stay on TCP.
-inline constexpr std::uint32_t kMagic = 0x64617434;
+inline constexpr std::uint32_t kMagic = 0x64617435;
 
 // One end of a TCP connection.
 struct TcpEnd {

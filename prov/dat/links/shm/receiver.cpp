@@ -45,7 +45,7 @@ std::size_t Receiver::take() {
     constexpr std::size_t kBurst = 64;
     std::size_t count = 0;
     while (count < kBurst && fault_.kind == Fault::Kind::none && !lost_) {
-        const Record& record = side_.in[number_ % kRecords];
+        const Record& record = side_.in[number_];
         if (record.stamp.load(std::memory_order_acquire) !=
             static_cast<std::uint32_t>(number_) + 1) {
             break;
@@ -275,7 +275,7 @@ bool Receiver::still_there() const { return !kernel::has_event(wake_socket_, 0);
 
 void Receiver::peer_gone() {
     gone_ = true;
-    const Record& record = side_.in[number_ % kRecords];
+    const Record& record = side_.in[number_];
     if (waits_ && (record.flags & kElsewhere) != 0) {
         waits_ = false;
         lose();

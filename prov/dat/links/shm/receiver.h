@@ -45,7 +45,7 @@ class Receiver {
 
     // There is a record that has not been taken.
     bool has_record() const {
-        return side_.in[number_ % kRecords].stamp.load(std::memory_order_relaxed) ==
+        return side_.in[number_].stamp.load(std::memory_order_relaxed) ==
                static_cast<std::uint32_t>(number_) + 1;
     }
     // Takes what is there, up to a limit, and says so to the peer. Returns how many

@@ -115,7 +115,7 @@ void Sender::move_left(std::uint64_t first, Remainder& to) {
         }
         const std::uint64_t size = std::min(request->length - left.offset, kPulled);
         const std::size_t at = append(to.bytes, request->segments(), left.offset, size);
-        name_place(side_.out[left.number % kRecords], request->segments(), left.offset, size,
+        name_place(side_.out[left.number], request->segments(), left.offset, size,
                    to.bytes.data() + at);
         to.moved_until = left.number + 1;
         if (request->level == engine::Level::left || endpoint_.is_owed(*request)) {

@@ -71,9 +71,12 @@ Segment Segment::adopt(int fd, int& error) {
 Side Segment::side(bool initiator) const {
     const std::size_t own = initiator ? 0 : 1;
     const std::size_t other = 1 - own;
-    return {&layout_->control[own],       &layout_->control[other],
-            layout_->records[own].data(), layout_->records[other].data(),
-            layout_->bytes[own].data(),   layout_->bytes[other].data()};
+    Layout& l = *layout_;
+    const std::array<Records<Record>, 2> records{
+        Records<Record>(l.of_initiator.data(), kRecords - kFirstRecords),
+        Records<Record>(l.of_responder.data(), 0)};
+    return {&l.control[own], &l.control[other],   records[own],
+            records[other],  l.bytes[own].data(), l.bytes[other].data()};
 }
 
 } // namespace dat::shm

@@ -135,22 +135,45 @@ struct Doorbell {
     alignas(64) std::array<std::atomic<std::uint64_t>, kWords> places;
 };
 
+// The first records of either direction lie in the page of what both tell each other, so that a
+// connection of few messages touches no other.
+inline constexpr std::size_t kFirstRecords = 14; // of each
+inline constexpr std::size_t kPage = 4096;
+
 struct Layout {
-    std::array<Control, 2> control; // of the initiator, of the responder
-    std::array<std::array<Record, kRecords>, 2> records;
+    alignas(kPage) std::array<std::byte, kFirstRecords * sizeof(Record)> unused;
+    std::array<Record, kRecords> of_initiator; // the first are the last of these
+    std::array<Control, 2> control;            // of the initiator, of the responder
+    std::array<Record, kRecords> of_responder;
     std::array<std::array<std::byte, kRing>, 2> bytes;
     // Of the first connection between two domains, for those that come after it as well. Else
     // they are never touched.
     std::array<Doorbell, 2> doorbells;
 };
+static_assert(offsetof(Layout, control) % kPage == kFirstRecords * sizeof(Record) &&
+              2 * kFirstRecords * sizeof(Record) + sizeof(Layout::control) <= kPage);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+
+// The records of one direction, by their number among all that were sent.
+template <class R> class Records {
+  public:
+    Records() = default;
+    Records(R* all, std::size_t first) : all_(all), first_(first) {}
+    // The same to be read alone.
+    operator Records<const R>() const { return {all_, first_}; } // NOLINT: as a pointer does
+    R& operator[](std::uint64_t number) const { return all_[(number + first_) % kRecords]; }
+
+  private:
+    R* all_ = nullptr;
+    std::size_t first_ = 0;
+};
 
 // How one side sees it.
 struct Side {
     Control* mine = nullptr;
     Control* peers = nullptr;
-    Record* out = nullptr;
-    const Record* in = nullptr;
+    Records<Record> out;
+    Records<const Record> in; // of the peer
     std::byte* out_bytes = nullptr;
     const std::byte* in_bytes = nullptr;
 };

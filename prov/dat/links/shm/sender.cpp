@@ -90,7 +90,7 @@ Record* Sender::claim(std::size_t ring_bytes) {
         stuck_ = true;
         return nullptr;
     }
-    return &side_.out[number_ % kRecords];
+    return &side_.out[number_];
 }
 
 // The next piece of a payload, as one record with the fields of `head`. Returns its bytes

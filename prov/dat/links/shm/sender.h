@@ -194,7 +194,7 @@ inline bool Sender::send_short(engine::Request& request, std::uint64_t seq) {
         number_ - taken_ >= kRecords) {
         return false;
     }
-    Record& record = side_.out[number_ % kRecords];
+    Record& record = side_.out[number_];
     record.kind = Kind::send;
     record.flags = static_cast<std::uint8_t>(kFirst | kLast | (request.solicited ? kSolicited : 0) |
                                              (request.has_data ? kHasData : 0));
