@@ -261,13 +261,18 @@ void Domain::ask_reactor() {
     ask_beside_memory();
 }
 
-// A peer that looks has taken what came before the last look.
+// A peer that takes something now and then is not to be reminded.
 void Domain::remind_later(Clock::time_point now) {
     constexpr std::chrono::microseconds kPeriod{10};
     if (std::exchange(untold_is_new_, false)) {
         remind_at_ = now + kPeriod;
+        taken_then_ = UINT64_MAX;
     } else if (now >= remind_at_) {
-        remind();
+        remind_at_ = now + kPeriod;
+        const std::uint64_t taken = untold_->taken_by_peer();
+        if (std::exchange(taken_then_, taken) == taken) {
+            remind();
+        }
     }
 }
 

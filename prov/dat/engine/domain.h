@@ -292,6 +292,7 @@ class Domain : private Pollable {
     Clock::time_point asked_{};    // ask_reactor() was called
     MemoryLink* untold_ = nullptr; // told_nobody()
     bool untold_is_new_ = false;   // and was so since remind_later()
+    std::uint64_t taken_then_ = 0; // of it by the peer, as remind_later() has looked
     Clock::time_point remind_at_{};
     DirectPolling direct_;
     std::uint64_t rounds_ = 1;

@@ -148,8 +148,7 @@ void Link::disarm() {
 }
 
 void Link::remind_peer() {
-    const std::atomic<std::uint64_t>& taken = side_.peers->records_taken;
-    if (!life_.is_over() && taken.load(std::memory_order_relaxed) != sender_.records()) {
+    if (!life_.is_over() && taken_by_peer() != sender_.records()) {
         send_ring();
     }
 }

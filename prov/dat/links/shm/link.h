@@ -70,6 +70,9 @@ class Link final : public engine::MemoryLink, private engine::Pollable {
     bool arm() override;
     bool has_news() const override;
     void disarm() override;
+    std::uint64_t taken_by_peer() const override {
+        return side_.peers->records_taken.load(std::memory_order_relaxed);
+    }
     void remind_peer() override;
 
   private:
