@@ -2,6 +2,7 @@
 //
 // The progress thread and the program: who looks after a domain.
 #include "engine/domain.h"
+#include "engine/poller.h"
 #include "engine/progress_thread.h"
 
 #include <atomic>
@@ -11,6 +12,7 @@
 #include <sched.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <thread>
 #include <unistd.h>
 
 using namespace dat::engine;
@@ -206,4 +208,94 @@ Test(engine_progress, many_notifiers__are_polled_in_turn) {
     for (std::size_t i = 0; i < 100; ++i) {
         cr_assert(i % 2 == 0 ? all[i].polls == 2 : all[i].polls >= 2, "%zu: %d", i, all[i].polls);
     }
+}
+
+namespace {
+
+// A thread that has polled, and does something else since, on the processor that this thread had at
+// first.
+class Polled {
+  public:
+    enum class Does { computes, sleeps, computes_if_nobody_else_does };
+
+    explicit Polled(Does what) : what_(what) {
+        sched_getaffinity(0, sizeof before_, &before_);
+        cpu_set_t one;
+        CPU_ZERO(&one);
+        CPU_SET(sched_getcpu(), &one);
+        sched_setaffinity(0, sizeof one, &one);
+        thread_ = std::thread([this] { run(); });
+        cr_assert(comes([&] { return noted_.load(); }));
+        if (what != Does::computes_if_nobody_else_does) {
+            sched_setaffinity(0, sizeof before_, &before_);
+        }
+    }
+    ~Polled() {
+        over_ = true;
+        over_.notify_all();
+        sched_setaffinity(0, sizeof before_, &before_);
+        thread_.join();
+    }
+    Polled(const Polled&) = delete;
+    Polled& operator=(const Polled&) = delete;
+
+    // As long as a progress thread looks, at least.
+    bool waits_for_processor() {
+        poller_.seen();
+        for (const auto end = Clock::now() + std::chrono::microseconds(100); Clock::now() < end;) {
+        }
+        return poller_.waits_for_processor();
+    }
+
+  private:
+    void run() {
+        if (what_ == Does::computes_if_nobody_else_does) {
+            const sched_param none{};
+            sched_setscheduler(0, SCHED_IDLE, &none);
+        }
+        poller_.note();
+        noted_ = true;
+        while (!over_) {
+            if (what_ == Does::sleeps) {
+                over_.wait(false);
+            }
+        }
+    }
+
+    const Does what_;
+    cpu_set_t before_{};
+    Poller poller_;
+    std::atomic<bool> noted_{false};
+    std::atomic<bool> over_{false};
+    std::thread thread_;
+};
+
+} // namespace
+
+Test(engine_poller, that_computes__does_not_wait_for_a_processor) {
+    Polled polled(Polled::Does::computes);
+    cr_assert(comes([&] { return !polled.waits_for_processor(); }));
+}
+
+Test(engine_poller, that_sleeps__does_not_wait_for_a_processor) {
+    Polled polled(Polled::Does::sleeps);
+    cr_assert(comes([&] { return !polled.waits_for_processor(); }), "it does not sleep yet");
+    for (int i = 0; i < 100; ++i) {
+        cr_assert_not(polled.waits_for_processor());
+    }
+}
+
+Test(engine_poller, whose_processor_another_thread_has__waits_for_it) {
+    Polled polled(Polled::Does::computes_if_nobody_else_does);
+    cr_assert(comes([&] { return polled.waits_for_processor(); }));
+}
+
+// Nothing is known of one that has ended, or that never was.
+Test(engine_poller, that_there_is_not__does_not_wait_for_a_processor) {
+    Poller poller;
+    poller.seen();
+    cr_assert_not(poller.waits_for_processor());
+    std::thread([&] { poller.note(); }).join();
+    poller.seen();
+    cr_assert_not(poller.waits_for_processor());
 }

@@ -242,6 +242,7 @@ void Domain::look_for_room() {
 }
 
 void Domain::ask_reactor() {
+    poller_.note();
     direct_.compact();
     if (any_struck_) [[unlikely]] {
         any_struck_ = false;

@@ -13,6 +13,7 @@
 #include "engine/direct_polling.h"
 #include "engine/link.h"
 #include "engine/mr_table.h"
+#include "engine/poller.h"
 #include "engine/reactor.h"
 #include "engine/settings.h"
 #include "engine/statistics.h"
@@ -310,6 +311,7 @@ class Domain : private Pollable {
     const std::unique_ptr<std::byte[]> out_scratch_;
     const std::unique_ptr<std::byte[]> in_scratch_;
 
+    Poller poller_;
     std::atomic<std::uint64_t> polls_{0}; // progress() calls of the application
     std::atomic<int> sleepers_{0};
     std::atomic<bool> all_sleep_{true};   // of awake_, since the last rest()

@@ -110,6 +110,7 @@ bool ProgressThread::is_back(Tick glance) {
         return true;
     }
     seen_ = domain_.polls_.load(std::memory_order_relaxed);
+    domain_.poller_.seen();
     for (const auto end = Clock::now() + glance; Clock::now() < end;) {
         sched_yield(); // to an application that has the same processor
         if (domain_.polls_.load(std::memory_order_relaxed) != seen_) {
@@ -125,6 +126,7 @@ bool ProgressThread::leaves_arrivals() const { return comes_second() || domain_.
 
 void ProgressThread::run() {
     pthread_setname_np(pthread_self(), "dat-progress");
+    Poller::is_own_thread();
     // A tick may be hardly longer than what the kernel adds otherwise.
     prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
     Tick deaf{0};
@@ -143,7 +145,12 @@ void ProgressThread::run() {
         // While the program is there, it takes what arrives for it, or has stopped, which a glance
         // tells. Where it takes all that arrives, the thread hears of it less and less often.
         const bool arrived = woken == Woken::by_arrival;
-        if (summoned || !(arrived ? is_back(kShortGlance) : application_is_there())) {
+        const bool there = arrived ? is_back(kShortGlance) : application_is_there();
+        if (!summoned && !there && domain_.poller_.waits_for_processor()) {
+            // It is back as soon as it has one, and this thread would only be in its way.
+            stay_away(tick);
+            tick = deaf = std::min(2 * tick, pace_.second);
+        } else if (summoned || !there) {
             take_over(summoned);
             tick = first_tick();
             deaf = deaf.zero();
@@ -170,6 +177,7 @@ void ProgressThread::stay_away(Tick tick) {
     const std::uint64_t polls = domain_.polls_.load(std::memory_order_relaxed);
     still_ = polls == seen_ ? still_ + tick : tick.zero();
     seen_ = polls;
+    domain_.poller_.seen();
     if (still_ > kLongSleep) {
         still_ = tick.zero();
         sleep_as_long();
