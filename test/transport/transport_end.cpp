@@ -6,8 +6,10 @@
 // by the fixture, in each test.
 #include "suite.h"
 
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 
 using namespace dat::test;
 
@@ -79,6 +81,32 @@ void require_active_then_passive_end(Pair& pair) {
     wait_shutdown(pair.passive());
     require_state(pair.passive(), FI_DAT_DISCONNECTED);
     require_silence(pair);
+}
+
+// The peer has closed behind messages for which there is no receive, as many as are staged and
+// more. Behind the grace, and not before, they are dropped, and the end is the peer's; the other
+// limit does not count.
+void require_end_behind(std::chrono::milliseconds grace, const Transport& transport) {
+    using Clock = std::chrono::steady_clock;
+    only_dat();
+    setenv("FI_DAT_RNR_TIMEOUT", "600", 1);
+    setenv("FI_DAT_END_GRACE", std::to_string(grace.count()).c_str(), 1);
+    for (const std::size_t size : {std::size_t{1}, std::size_t{1000}}) {
+        auto pair = Pair::connected(transport);
+        const Bytes out = pattern(size);
+        const auto begin = Clock::now();
+        for (int i = 0; i < 100; ++i)
+            wait_op(pair->active.send(out.data(), out.size()));
+        DAT_MUST(pair->active.disconnect(FI_DAT_ABRUPT));
+        wait_shutdown(pair->active);
+        wait_shutdown(pair->passive());
+        const auto lasted = Clock::now() - begin;
+        cr_assert_geq(lasted, grace);
+        cr_assert_lt(lasted, grace + std::chrono::seconds(5)); // the default is 10 s
+        require_end(pair->passive(), FI_DAT_END_DISCONNECTED);
+        cr_assert_eq(pair->passive().status().reason, FI_DAT_REASON_PEER_CLOSED);
+        require_silence(*pair);
+    }
 }
 
 } // namespace
@@ -244,25 +272,14 @@ TRANSPORT_TEST(end_never, no_receive_while_connected__stays_connected_past_the_l
     require_all_ok(receives);
 }
 
-// U-67: the peer has closed behind messages for which there is no receive, as many as are staged
-// and more. Behind the grace they are dropped, and the end is the peer's; the other limit does not
-// count.
+// U-67: without a grace. The variables are read once, so there is a test for each.
+TRANSPORT_TEST(end_peer_closed, behind_data_without_a_receive__ends_at_once) {
+    require_end_behind(std::chrono::milliseconds(0), transport);
+}
+
+// U-67: with one.
 TRANSPORT_TEST(end_peer_closed, behind_data_without_a_receive__ends_behind_the_grace) {
-    only_dat();
-    setenv("FI_DAT_RNR_TIMEOUT", "600", 1);
-    for (const std::size_t size : {std::size_t{1}, std::size_t{1000}}) {
-        setenv("FI_DAT_END_GRACE", size == 1 ? "0" : "200", 1);
-        auto pair = Pair::connected(transport);
-        const Bytes out = pattern(size);
-        for (int i = 0; i < 100; ++i)
-            wait_op(pair->active.send(out.data(), out.size()));
-        DAT_MUST(pair->active.disconnect(FI_DAT_ABRUPT));
-        wait_shutdown(pair->active);
-        wait_shutdown(pair->passive());
-        require_end(pair->passive(), FI_DAT_END_DISCONNECTED);
-        cr_assert_eq(pair->passive().status().reason, FI_DAT_REASON_PEER_CLOSED);
-        require_silence(*pair);
-    }
+    require_end_behind(std::chrono::milliseconds(2000), transport);
 }
 
 // The same, and receives come within the grace: nothing is dropped.
