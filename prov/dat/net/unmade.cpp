@@ -75,6 +75,38 @@ InterfaceName interface_of(const SocketAddress& address) {
     return name;
 }
 
+// A setting of the kernel's, or `otherwise` where this one has it not.
+int setting(const char* path, int otherwise) {
+    int value = otherwise;
+    if (FILE* const file = std::fopen(path, "re")) {
+        if (std::fscanf(file, "%d", &value) != 1) {
+            value = otherwise;
+        }
+        std::fclose(file);
+    }
+    return value;
+}
+
+// For how long TCP waits for an answer, in seconds. A SYN is sent again behind a second, and then
+// each time behind twice as long, up to 2 minutes. From Linux 6.5 on the first waits, as many as
+// it is set to, are all of a second. The wait that is over when that many waits of twice as long
+// would be, `retries` and the first, is the last.
+int seconds_in_all(int retries) {
+    static constexpr int kLongest = 120;
+    const auto longer = [](int wait) { return std::min(2 * wait, kLongest); };
+    int least = 0;
+    for (int sent = 0, wait = 1; sent <= retries; ++sent, wait = longer(wait)) {
+        least += wait;
+    }
+    const int linear = setting("/proc/sys/net/ipv4/tcp_syn_linear_timeouts", 0);
+    int all = 0;
+    for (int sent = 0, wait = 1; all < least; ++sent) {
+        all += wait;
+        wait = sent < linear ? wait : longer(wait);
+    }
+    return all;
+}
+
 void say(const SocketAddress& local, const SocketAddress& peer, int error, const char* cause) {
     static Said& said = *new Said; // threads may outlive static objects
     if (!base::wants(base::LogLevel::warn, base::LogArea::ep_ctrl) || !said.note(peer, error)) {
@@ -135,14 +167,13 @@ void say_unanswered(const Socket& socket, const SocketAddress& peer) {
     int most = 0;
     size = sizeof most;
     getsockopt(socket.fd(), IPPROTO_TCP, TCP_SYNCNT, &most, &size);
-    // Each waits for twice as long as the one before, the first for a second.
-    const int lasts = (2 << std::clamp(most, 0, 16)) - 1;
     std::array<char, 320> cause;
     std::snprintf(cause.data(), cause.size(),
                   "no answer to %d SYNs in %lld s; a filter may be in the way, or the address be "
                   "another host's. TCP goes on for %d s in all (tcp_syn_retries), or as long as "
                   "the program waits",
-                  info.tcpi_retransmits + 1, static_cast<long long>(kUnansweredFor.count()), lasts);
+                  info.tcpi_retransmits + 1, static_cast<long long>(kUnansweredFor.count()),
+                  seconds_in_all(most));
     say(socket.local(), peer, kUnanswered, cause.data());
 }
 
