@@ -75,6 +75,14 @@ warns() { # pattern
     failed=1
 }
 
+# Behind the others in the kernel's order.
+renew_plain0() {
+    ip -n "$host" link del plain0
+    ip -n "$host" link add link far name plain0 type macvlan
+    ip -n "$host" addr add 10.7.0.2/24 dev plain0
+    ip -n "$host" link set plain0 up
+}
+
 offers 'eth9 eth9 plain0 docker0 lo lo'
 offers 'lo lo' FI_DAT_IFACE=lo
 offers 'eth9 eth9 plain0 lo lo' "FI_DAT_IFACE=^docker0,virbr*"
@@ -88,16 +96,54 @@ offers 'eth9 eth9' FI_DAT_IFACE=eth9,10.0.0.0/33
 warns '10.0.0.0/33 fits nothing'
 # One whose speed nobody knows comes behind those that are known, also where the kernel has it first.
 if ip -n "$host" link add slow type ifb 2>/dev/null; then
-    ip -n "$host" link del plain0
     ip -n "$host" addr add 10.8.0.2/24 dev slow
     ip -n "$host" link set slow up
-    ip -n "$host" link add link far name plain0 type macvlan
-    ip -n "$host" addr add 10.7.0.2/24 dev plain0
-    ip -n "$host" link set plain0 up
+    renew_plain0
     offers 'eth9 eth9 plain0 slow docker0 lo lo'
+    # But first where the default route is on it.
+    ip -n "$host" route replace default via 10.8.0.1 dev slow
+    offers 'slow plain0 docker0 eth9 eth9 lo lo'
+    ip -n "$host" route replace default via 203.0.113.1 dev eth9
     ip -n "$host" link del slow
 else
     echo 'not looked at: speeds, for this kernel has no interface without one (ifb)'
+fi
+# Tunnels come behind it too, though the kernel has them first, until the default route is on one.
+if ip -n "$host" link add vx0 type vxlan id 5 dstport 4789 2>/dev/null; then
+    ip -n "$host" addr add 10.9.0.2/24 dev vx0
+    ip -n "$host" link set vx0 up
+    renew_plain0
+    offers 'eth9 eth9 plain0 docker0 vx0 lo lo'
+    ip -n "$host" link del vx0
+else
+    echo 'not looked at: vxlan, which this kernel does not have'
+fi
+if ip -n "$host" tuntap add dev tap0 mode tap 2>/dev/null; then
+    ip -n "$host" addr add 10.9.0.2/24 dev tap0
+    ip -n "$host" link set tap0 up
+    renew_plain0
+    # It has a carrier while somebody holds the other end.
+    coproc ip netns exec "$host" python3 -c '
+import fcntl, struct, sys
+with open("/dev/net/tun", "r+b", buffering=0) as tap:
+    fcntl.ioctl(tap, 0x400454ca, struct.pack("16sH22x", b"tap0", 0x1002))  # TUNSETIFF: IFF_TAP, IFF_NO_PI
+    print("held", flush=True)
+    sys.stdin.read()
+'
+    read -r -u "${COPROC[0]}" _ || { echo 'FAILED: nobody holds tap0'; failed=1; }
+    for _ in $(seq 100); do
+        ip -n "$host" link show tap0 | grep -q 'state UP' && break
+        sleep 0.1
+    done
+    offers 'eth9 eth9 plain0 docker0 tap0 lo lo'
+    ip -n "$host" route replace default via 10.9.0.1 dev tap0
+    offers 'tap0 plain0 docker0 eth9 eth9 lo lo'
+    ip -n "$host" route replace default via 203.0.113.1 dev eth9
+    eval "exec ${COPROC[1]}>&-"
+    wait
+    ip -n "$host" tuntap del dev tap0 mode tap
+else
+    echo 'not looked at: tap, which this user cannot make'
 fi
 # Without the route it is a virtual interface as others are, and the kernel's order counts.
 ip -n "$host" route del default
