@@ -202,11 +202,13 @@ elif nm -D "$FI_PROVIDER_PATH/libdat-fi.so" | grep -qE '__(asan|tsan|ubsan)'; th
     echo 'not looked at: types, for fi_info cannot load a module with sanitizers'
 else
     FI_LOG_LEVEL=warn fi_info -g FI_DAT >"$pipes/types" || die 'fi_info fails'
-    for pair in SHM:Boolean CHECK_BUFFERS:Boolean UNEXPECTED:Integer RNR_TIMEOUT:Integer \
-        HANDSHAKE_TIMEOUT:Integer END_GRACE:Integer KEEPALIVE:Integer RDM_IDLE:Integer RESOLVE_TIMEOUT:Integer ACK_TIMEOUT:Integer \
-        RETRIES:Integer FORK_SAFE:Boolean CRC:String IFACE:String; do
-        grep -q "FI_DAT_${pair%:*}: ${pair#*:}" "$pipes/types" ||
-            die "FI_DAT_${pair%:*} is no ${pair#*:}: $(grep -A1 "FI_DAT_${pair%:*}:" "$pipes/types")"
-    done
+    # Each that there is, and no other.
+    printf '%s\n' ACK_TIMEOUT:Integer CHECK_BUFFERS:Boolean CLOSE:String CRC:String END_GRACE:Integer \
+        FORK_SAFE:Boolean HANDSHAKE_TIMEOUT:Integer IFACE:String KEEPALIVE:Integer RDM_IDLE:Integer \
+        RESOLVE_TIMEOUT:Integer RETRIES:Integer RNR_TIMEOUT:Integer SHM:Boolean SHM_PEERS:String \
+        STATS:String TRACE:String TRACE_FRAMES:Boolean TRACE_SIZE:Integer TRANSPORT:String \
+        UNEXPECTED:Integer | LC_ALL=C sort >"$pipes/wanted"
+    sed -n 's/^# FI_DAT_\([A-Z0-9_]*\): \([A-Za-z]*\).*/\1:\2/p' "$pipes/types" | LC_ALL=C sort |
+        diff "$pipes/wanted" - || die 'other variables, or types, than are wanted'
 fi
 echo PASS
