@@ -138,7 +138,9 @@ DAT_DTO_COMPLETION_EVENT_DATA expect_dto(DAT_EVD_HANDLE evd, std::uint64_t cooki
 
 bool is_empty(DAT_EVD_HANDLE evd) {
     DAT_EVENT event;
-    return DAT_GET_TYPE(dat_evd_dequeue(evd, &event)) == DAT_QUEUE_EMPTY;
+    const DAT_RETURN code = dat_evd_dequeue(evd, &event);
+    cr_assert(code == DAT_SUCCESS || code == DAT_QUEUE_EMPTY, "0x%x", code); // whole (U-69)
+    return code == DAT_QUEUE_EMPTY;
 }
 
 } // namespace dat::test
