@@ -4,10 +4,10 @@
 #include "dat-shim/ep.h"
 
 #include "base/attempt.h"
-#include "base/log.h"
 #include "dat-shim/cr.h"
 #include "dat-shim/evd.h"
 #include "dat-shim/fast.h"
+#include "dat-shim/reason.h"
 #include "dat-shim/srq.h"
 
 #include <rdma/fi_cm.h>
@@ -38,6 +38,10 @@ EpAttributes defaults_of(const Ia& ia) {
 // SRQ-2
 bool zones_fit(const Ia& ia, const Ep::Parts& parts) {
     return !parts.srq || !parts.pz || &parts.srq->pz() == parts.pz || ia.can().zones_share;
+}
+
+Return other_zone(Return code) {
+    return because(code, "the zone has to be that of the shared receive queue");
 }
 
 void count(Ep::Parts parts, int by) {
@@ -76,24 +80,22 @@ struct OneOf {
     std::uint32_t beside = 0;
 };
 
-// The first that is none of what is offered is named; false: there is one.
-bool is_offered(std::span<const OneOf> flags, std::span<const Range> ranges) {
+// `wrong`: there is one that is none of what is offered; the first is named.
+Return find_offered(std::span<const OneOf> flags, std::span<const Range> ranges, Return wrong) {
     for (const OneOf& of : flags) {
         const std::uint32_t one = of.flags & ~of.beside;
         if ((one & ~of.allowed) != 0 || (one & (one - 1)) != 0) {
-            DAT_WARN(core, "endpoint attributes: %s of 0x%x: 0 or one of %s is offered", of.name,
-                     of.flags, of.names);
-            return false;
+            return because(wrong, "%s of 0x%x: 0 or one of %s is offered", of.name, of.flags,
+                           of.names);
         }
     }
     for (const Range& range : ranges) {
         if (range.value < range.least || range.value > range.most) {
-            DAT_WARN(core, "endpoint attributes: %s of %d: %d to %d is offered", range.name,
-                     range.value, range.least, range.most);
-            return false;
+            return because(wrong, "%s of %d: %d to %d is offered", range.name, range.value,
+                           range.least, range.most);
         }
     }
-    return true;
+    return kSuccess;
 }
 
 } // namespace
@@ -102,13 +104,12 @@ bool is_offered(std::span<const OneOf> flags, std::span<const Range> ranges) {
 Return Ep::check(const Ia& ia, const EpAttributes& a, bool shared) {
     const Return wrong = bad_argument(shared ? 7 : 6);
     if (a.service_type != 0) {
-        DAT_WARN(core, "endpoint attributes: service_type of %u: DAT_SERVICE_TYPE_RC is offered",
-                 a.service_type);
-        return fail(Type::model_not_supported);
+        return because(fail(Type::model_not_supported),
+                       "service_type of %u: DAT_SERVICE_TYPE_RC is offered", a.service_type);
     }
     if (a.qos != 0) { // QOS-1
-        DAT_WARN(core, "endpoint attributes: qos of 0x%x: DAT_QOS_BEST_EFFORT is offered", a.qos);
-        return (a.qos & ~kQosKnown) != 0 ? wrong : fail(Type::model_not_supported);
+        return because((a.qos & ~kQosKnown) != 0 ? wrong : fail(Type::model_not_supported),
+                       "qos of 0x%x: DAT_QOS_BEST_EFFORT is offered", a.qos);
     }
     const Abilities& can = ia.can();
     const OneOf flags[] = {
@@ -131,7 +132,7 @@ Return Ep::check(const Ia& ia, const EpAttributes& a, bool shared) {
         {"max_rdma_write_iov", a.max_write_iov, can.max_segments},
         {"srq_soft_hw", a.soft_watermark, INT32_MAX, kInfinite},
     };
-    return is_offered(flags, ranges) ? kSuccess : wrong;
+    return find_offered(flags, ranges, wrong);
 }
 
 Return Ep::create(Ia& ia, const Parts& parts, const EpAttributes* attributes, Ep*& ep) {
@@ -141,7 +142,7 @@ Return Ep::create(Ia& ia, const Parts& parts, const EpAttributes* attributes, Ep
         return rc;
     }
     if (!zones_fit(ia, parts)) {
-        return bad_argument(2);
+        return other_zone(bad_argument(2));
     }
     ep = ia.make<Ep>(ia, asked);
     ep->parts_ = parts;
@@ -197,15 +198,17 @@ Return Ep::attach_one(Evd* evd, std::uint32_t wanted, std::uint32_t flags, Sub w
     const bool own = &evd->ia() == &ia();
     if ((!own && (wanted != stream::kConnection || !ia().shares_device_with(evd->ia()))) ||
         (evd->streams() & wanted) == 0) { // EVD-3
-        DAT_WARN(core, "endpoint: its EVD for %s has to be made with %s, on %s",
-                 wanted == stream::kDto ? "completions" : "connections",
-                 wanted == stream::kDto ? "DAT_EVD_DTO_FLAG" : "DAT_EVD_CONNECTION_FLAG",
-                 wanted == stream::kDto ? "the same IA" : "an IA of the same device");
-        return fail(Type::invalid_handle, what);
+        return because(fail(Type::invalid_handle, what),
+                       "an EVD for %s has to be made with %s, on %s",
+                       wanted == stream::kDto ? "completions" : "connections",
+                       wanted == stream::kDto ? "DAT_EVD_DTO_FLAG" : "DAT_EVD_CONNECTION_FLAG",
+                       wanted == stream::kDto ? "the same IA" : "an IA of the same device");
     }
     const bool added = wanted == stream::kDto ? evd->add_dto_stream(flags) : evd->add_stream();
     if (!added) {
-        return bad_argument(6); // EPA-11
+        return because(bad_argument(6), // EPA-11
+                       "those whose completions one EVD takes have to have the same completion "
+                       "flags");
     }
     const Return rc = own ? kSuccess : ia().borrow(*evd, what);
     if (rc != kSuccess) {
@@ -439,7 +442,7 @@ Return Ep::modify(std::uint64_t fields, const Parts& parts, const EpAttributes& 
     change(field::kRequestEvd, &Parts::request_evd);
     change(field::kConnectEvd, &Parts::connect_evd);
     if (!zones_fit(ia(), parts_after)) {
-        return bad_argument(3);
+        return other_zone(bad_argument(3));
     }
     const Parts parts_before = parts_;
     const EpAttributes before = attributes_;

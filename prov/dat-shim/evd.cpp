@@ -9,6 +9,7 @@
 #include "dat-shim/ep.h"
 #include "dat-shim/fast.h"
 #include "dat-shim/ia.h"
+#include "dat-shim/reason.h"
 #include "dat-shim/service_point.h"
 #include "dat-shim/srq.h"
 
@@ -32,6 +33,15 @@ std::int32_t granted(std::int32_t asked, std::uint32_t streams) {
     return (streams & stream::kRequest) != 0 ? std::max(asked, kLeastBacklog) : asked;
 }
 
+Return check_length(std::int32_t asked) {
+    if (asked > 0 && asked <= Limits::kMaxEvdLength) {
+        return kSuccess;
+    }
+    return because(asked > 0 ? fail(Type::insufficient_resources, Sub::resource_memory)
+                             : bad_argument(2),
+                   "a length of %d: 1 to %d is offered", asked, Limits::kMaxEvdLength);
+}
+
 } // namespace
 
 Evd::Evd(Ia& ia, std::int32_t length, std::uint32_t streams)
@@ -47,14 +57,11 @@ Evd::~Evd() {
 }
 
 Return Evd::create(Ia& ia, std::int32_t min_length, Cno* cno, std::uint32_t streams, Evd*& evd) {
-    if (min_length <= 0) {
-        return bad_argument(2);
-    }
-    if (min_length > Limits::kMaxEvdLength) {
-        return fail(Type::insufficient_resources, Sub::resource_memory);
+    if (const Return rc = check_length(min_length)) {
+        return rc;
     }
     if (streams == 0 || (streams & ~stream::kAll) != 0) {
-        return bad_argument(4);
+        return because(bad_argument(4), "flags of 0x%x: one or more of DAT_EVD_*_FLAG", streams);
     }
     if (cno) {
         cno->expect_one_more();
@@ -83,11 +90,8 @@ Return Evd::free() {
 }
 
 Return Evd::resize(std::int32_t min_length) {
-    if (min_length <= 0) {
-        return bad_argument(2);
-    }
-    if (min_length > Limits::kMaxEvdLength) {
-        return fail(Type::insufficient_resources, Sub::resource_memory);
+    if (const Return rc = check_length(min_length)) {
+        return rc;
     }
     const std::lock_guard lock(mutex_);
     pump();

@@ -5,8 +5,10 @@
 
 #include "engine/kernel.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <strings.h>
 
 namespace dat::shim {
@@ -14,15 +16,20 @@ namespace {
 
 constexpr int kQuiet = -1;
 
+constexpr struct {
+    const char* name;
+    fi_log_level level;
+} kLevels[] = {
+    {"warn", FI_LOG_WARN}, {"trace", FI_LOG_TRACE}, {"info", FI_LOG_INFO}, {"debug", FI_LOG_DEBUG}};
+
+const char* name_of(fi_log_level level) {
+    const auto* const known =
+        std::ranges::find(kLevels, level, [](const auto& each) { return each.level; });
+    return known != std::end(kLevels) ? known->name : "?";
+}
+
 int chosen_level() {
     if (const char* text = std::getenv("FI_LOG_LEVEL")) {
-        constexpr struct {
-            const char* name;
-            fi_log_level level;
-        } kLevels[] = {{"warn", FI_LOG_WARN},
-                       {"trace", FI_LOG_TRACE},
-                       {"info", FI_LOG_INFO},
-                       {"debug", FI_LOG_DEBUG}};
         for (const auto& known : kLevels) {
             if (strcasecmp(text, known.name) == 0) {
                 return known.level;
@@ -46,9 +53,9 @@ bool is_logged(fi_log_level level) {
     return level <= chosen;
 }
 
-void log_line(fi_log_level level, const char*, int, const char* text) {
+void log_line(fi_log_level level, const char* function, int line, const char* text) {
     const kernel::NoCancel while_writing;
-    std::fprintf(stderr, "libdat: %s%s", level == FI_LOG_WARN ? "warning: " : "", text);
+    std::fprintf(stderr, "libdat:%s():%d<%s> %s", function, line, name_of(level), text);
 }
 
 } // namespace dat::shim

@@ -6,6 +6,7 @@
 #include "base/attempt.h"
 #include "base/reserve.h"
 #include "dat-shim/ia.h"
+#include "dat-shim/reason.h"
 #include "engine/kernel.h"
 
 #include <rdma/fi_domain.h>
@@ -163,23 +164,25 @@ Lmr::~Lmr() { --asked.pz->users; }
 
 Return Lmr::create(Ia& ia, Asked asked, Lmr*& lmr) {
     if ((asked.privileges & ~privilege::kAll) != 0) {
-        return bad_argument(6);
+        return because(bad_argument(6), "privileges of 0x%x: within 0x%x", asked.privileges,
+                       privilege::kAll);
     }
     if (asked.type == MemoryType::lmr) {
         asked.address = asked.other->asked.address;
         asked.length = asked.other->asked.length;
     }
     if (asked.length == 0) { // U-55
-        return bad_argument(4);
+        return because(bad_argument(4), "a length of 0");
     }
     if (!asked.address) {
-        return bad_argument(3);
+        return because(bad_argument(3), "memory at NULL");
     }
     if (asked.type == MemoryType::shared && !is_shared(asked.address, asked.length)) {
-        return fail(Type::invalid_state);
+        return because(fail(Type::invalid_state), "not all of the memory is shared");
     }
     if (asked.zero_based && !ia.can().zero_based) {
-        return fail(Type::model_not_supported);
+        return because(fail(Type::model_not_supported), "zero-based memory, which \"%s\" has not",
+                       ia.info().domain_attr->name);
     }
     lmr = ia.make<Lmr>(ia, asked);
     lmr->source_handle = asked.other ? asked.other->handle() : nullptr;

@@ -3,6 +3,7 @@
 // See provider.h.
 #include "dat-shim/provider.h"
 
+#include "base/attempt.h"
 #include "ofi/provider.h"
 
 #include <rdma/fi_domain.h>
@@ -33,6 +34,10 @@ fi_provider& provider() {
 }
 
 } // namespace
+
+bool load() {
+    return base::attempt([] { provider(); });
+}
 
 Info make_hints() {
     Info hints(fi_allocinfo());

@@ -18,6 +18,10 @@ struct InfoDeleter {
 };
 using Info = std::unique_ptr<fi_info, InfoDeleter>;
 
+// Loads the provider, which sets where lines of the log go, if nothing has yet. False: out of
+// memory.
+[[nodiscard]] bool load();
+
 // Hints for what the libraries need: connected endpoints, memory by virtual address, calls from
 // any thread, progress without calls. Throws std::bad_alloc.
 Info make_hints();

@@ -3,9 +3,9 @@
 // See registry.h.
 #include "dat-shim/registry.h"
 
-#include "base/log.h"
 #include "dat-shim/conf_file.h"
 #include "dat-shim/device.h"
+#include "dat-shim/reason.h"
 #include "engine/kernel.h"
 
 #include <rdma/providers/fi_log.h>
@@ -115,46 +115,53 @@ Return no_such_device(const std::string& name, const std::string& device, unsign
     if (out_of_descriptors()) {
         return fail(Type::insufficient_resources, Sub::resource_device);
     }
-    if (fi_log_enabled(nullptr, FI_LOG_WARN, FI_LOG_CORE)) {
-        const std::string there = names_there_are(major);
-        if (device.empty() || device == name) {
-            DAT_WARN(core, "dat_ia_open(): there is no IA of the name \"%s\"; there are:%s",
-                     name.c_str(), there.c_str());
-        } else {
-            DAT_WARN(core,
-                     "dat_ia_open(): the entry \"%s\" of dat.conf says \"%s\", where nothing is "
-                     "offered: it has to be an interface, RDMA device or address of this host; "
-                     "there are:%s",
-                     name.c_str(), device.c_str(), there.c_str());
-        }
+    const Return code = fail(Type::provider_not_found, Sub::name_not_registered);
+    if (!fi_log_enabled(nullptr, FI_LOG_WARN, FI_LOG_CORE)) {
+        return code;
     }
-    return fail(Type::provider_not_found, Sub::name_not_registered);
+    const std::string there = names_there_are(major);
+    return device.empty() || device == name
+               ? because(code, "there is no IA of the name \"%s\"; there are:%s", name.c_str(),
+                         there.c_str())
+               : because(
+                     code,
+                     "the entry \"%s\" of dat.conf says \"%s\", where nothing is offered: it "
+                     "has to be an interface, RDMA device or address of this host; there are:%s",
+                     name.c_str(), device.c_str(), there.c_str());
 }
 
 Return resolve(const std::string& name, unsigned offered, unsigned major, unsigned minor,
                bool thread_safe, std::string& device) {
     if (major != offered) {
-        return fail(Type::provider_not_found, Sub::major_not_found);
+        return because(fail(Type::provider_not_found, Sub::major_not_found),
+                       "version %u.%u is asked for; this library is for %u.x", major, minor,
+                       offered);
     }
-    Return why = kSuccess;
+    const ConfEntry* unfit = nullptr;
     for (const ConfEntry& entry : conf(offered)) {
         if (entry.name != name || entry.major != major) {
             continue;
         }
-        if (entry.minor < minor) {
-            why = fail(Type::provider_not_found, Sub::minor_not_found);
-        } else if (entry.thread_safe != thread_safe) {
-            why = fail(Type::provider_not_found, Sub::thread_safety_not_found);
-        } else {
-            device = device_of(entry.parameters);
-            if (device.empty()) {
-                device = adapter_in(name);
-            }
-            return device.empty() ? no_such_device(name, entry.parameters, offered) : kSuccess;
+        if (entry.minor < minor || entry.thread_safe != thread_safe) {
+            unfit = &entry;
+            continue;
         }
+        device = device_of(entry.parameters);
+        if (device.empty()) {
+            device = adapter_in(name);
+        }
+        return device.empty() ? no_such_device(name, entry.parameters, offered) : kSuccess;
     }
-    if (why) {
-        return why;
+    if (unfit && unfit->minor < minor) {
+        return because(fail(Type::provider_not_found, Sub::minor_not_found),
+                       "version %u.%u is asked for; the entry \"%s\" of dat.conf says u%u.%u",
+                       major, minor, name.c_str(), unfit->major, unfit->minor);
+    }
+    if (unfit) {
+        return because(fail(Type::provider_not_found, Sub::thread_safety_not_found),
+                       "%s is asked for; the entry \"%s\" of dat.conf says %s",
+                       thread_safe ? "threadsafe" : "nonthreadsafe", name.c_str(),
+                       thread_safe ? "nonthreadsafe" : "threadsafe");
     }
     device = adapter_in(name);
     return device.empty() ? no_such_device(name, device, offered) : kSuccess;

@@ -27,8 +27,8 @@ std::vector<Name> list_names(unsigned major);
 Return resolve(const std::string& name, unsigned offered, unsigned major, unsigned minor,
                bool thread_safe, std::string& device);
 
-// The error of an IA that cannot be opened since nothing is offered on `device`; says so in the
-// log, with the names that there are. `device`: empty, or of the parameters of its entry.
+// The error of an IA that cannot be opened since nothing is offered on `device`; the reason has
+// the names that there are. `device`: empty, or of the parameters of its entry.
 Return no_such_device(const std::string& name, const std::string& device, unsigned major);
 
 // What the parameters of dat.conf name: an interface, an address, a host, or an RDMA device

@@ -8,6 +8,7 @@
 #include "dat-shim/ep.h"
 #include "dat-shim/evd.h"
 #include "dat-shim/ia.h"
+#include "dat-shim/reason.h"
 
 #include <rdma/fi_cm.h>
 #include <rdma/fi_errno.h>
@@ -52,7 +53,8 @@ std::uint64_t ServicePoint::port_in(const sockaddr& address) {
 
 Return ServicePoint::create(Ia& ia, const Asked& asked, ServicePoint*& point) {
     if (&asked.evd->ia() != &ia || (asked.evd->streams() & stream::kRequest) == 0) { // EVD-3
-        return fail(Type::invalid_handle, Sub::invalid_handle_evd_cr);
+        return because(fail(Type::invalid_handle, Sub::invalid_handle_evd_cr),
+                       "an EVD for requests has to be made with DAT_EVD_CR_FLAG, on the same IA");
     }
     if (asked.ep && asked.ep->state() != FI_DAT_UNCONNECTED) {
         return asked.ep->state_error(); // SP-10
@@ -106,7 +108,8 @@ Return ServicePoint::listen() {
     case -FI_EADDRINUSE:
         return asked_.kind == Kind::csp ? fail(Type::port_in_use) : fail(Type::conn_qual_in_use);
     case -FI_EACCES:
-        return bad_argument(2); // a privileged port
+        return because(bad_argument(2), "port %u is a privileged one",
+                       static_cast<unsigned>(asked_.qualifier & 0xffff));
     case -FI_EMFILE:
     case -ENFILE:
     case -FI_ENOMEM:

@@ -19,6 +19,7 @@
 #include "dat-shim/event.h"
 #include "dat-shim/ia.h"
 #include "dat-shim/inside.h"
+#include "dat-shim/reason.h"
 #include "dat-shim/service_point.h"
 
 #include <cstddef>
@@ -30,30 +31,43 @@
 
 namespace dat::shim::udat {
 
+// A line of the log says that the call was refused, or failed.
+[[gnu::cold]] void say_why(DAT_RETURN code, const char* call);
+
+// That there is nothing has no class bit, and is said by no line.
+[[gnu::always_inline]] inline DAT_RETURN told(DAT_RETURN code, const char* call) {
+    if ((code & DAT_CLASS_ERROR) != 0) [[unlikely]] {
+        say_why(code, call);
+    }
+    return code;
+}
+
 // What every entry point is: its code, in the words of this version. None calls another: a thread
-// is inside once (inside.h).
-template <class Call> DAT_RETURN answer(Call&& call) noexcept {
+// is inside once (inside.h). `name`: of the entry point.
+template <class Call>
+DAT_RETURN answer(Call&& call, const char* name = __builtin_FUNCTION()) noexcept {
     try {
         const Inside here;
-        return to_api(call());
+        return told(to_api(call()), name);
     } catch (const std::bad_alloc&) {
-        return to_api(fail(Type::insufficient_resources, Sub::resource_memory));
+        return told(to_api(fail(Type::insufficient_resources, Sub::resource_memory)), name);
     } catch (...) {
-        return to_api(fail(Type::internal_error));
+        return told(to_api(fail(Type::internal_error)), name);
     }
 }
 
 // The same where the call may sleep, and the thread be cancelled there (pthread_cancel(3)).
-template <class Call> DAT_RETURN answer_sleeper(Call&& call) {
+template <class Call>
+DAT_RETURN answer_sleeper(Call&& call, const char* name = __builtin_FUNCTION()) {
     try {
         const Inside here;
-        return to_api(call());
+        return told(to_api(call()), name);
     } catch (const abi::__forced_unwind&) {
         throw;
     } catch (const std::bad_alloc&) {
-        return to_api(fail(Type::insufficient_resources, Sub::resource_memory));
+        return told(to_api(fail(Type::insufficient_resources, Sub::resource_memory)), name);
     } catch (...) {
-        return to_api(fail(Type::internal_error));
+        return told(to_api(fail(Type::internal_error)), name);
     }
 }
 

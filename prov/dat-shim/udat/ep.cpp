@@ -74,17 +74,20 @@ template <class T> bool find_or_null(DAT_HANDLE handle, T*& object) {
 // The parts behind handles; an error for the first that is bad.
 Return find_parts(DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv, DAT_EVD_HANDLE request,
                   DAT_EVD_HANDLE connect, Ep::Parts& parts) {
+    const auto none = [](Return code, DAT_HANDLE handle, const char* kind) {
+        return because(code, "%p is no handle of %s", handle, kind);
+    };
     if (!find_or_null(pz, parts.pz)) {
-        return bad_pz();
+        return none(bad_pz(), pz, "a zone");
     }
     if (!find_or_null(recv, parts.recv_evd)) {
-        return bad_handle(Sub::invalid_handle_evd_recv);
+        return none(bad_handle(Sub::invalid_handle_evd_recv), recv, "an EVD");
     }
     if (!find_or_null(request, parts.request_evd)) {
-        return bad_handle(Sub::invalid_handle_evd_request);
+        return none(bad_handle(Sub::invalid_handle_evd_request), request, "an EVD");
     }
     if (!find_or_null(connect, parts.connect_evd)) {
-        return bad_handle(Sub::invalid_handle_evd_conn);
+        return none(bad_handle(Sub::invalid_handle_evd_conn), connect, "an EVD");
     }
     return kSuccess;
 }
@@ -180,7 +183,8 @@ DAT_RETURN dat_ep_create_with_srq(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_hand
         }
         parts.srq = lookup<Srq>(srq_handle);
         if (!parts.srq || &parts.srq->ia() != ia) {
-            return bad_handle(Sub::invalid_handle_srq);
+            return because(bad_handle(Sub::invalid_handle_srq),
+                           "%p is no handle of a shared receive queue of this IA", srq_handle);
         }
         if (!ep_attributes || !ep_handle) { // SRQ-2
             return bad_argument(ep_attributes ? 8 : 7);
@@ -270,7 +274,8 @@ DAT_RETURN dat_ep_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR ia_address
         std::span<const std::byte> data;
         if (!read_private_data(private_data_size, private_data, data,
                                ep->ia().can().max_private_data)) {
-            return bad_argument(5);
+            return because(bad_argument(5), "private data of %d bytes: 0 to %zu", private_data_size,
+                           ep->ia().can().max_private_data);
         }
         if (const Return rc = check_connect(qos, 7, connect_flags)) {
             return rc;
@@ -291,7 +296,8 @@ DAT_RETURN dat_ep_dup_connect(DAT_EP_HANDLE ep_handle, DAT_EP_HANDLE ep_dup_hand
         std::span<const std::byte> data;
         if (!read_private_data(private_data_size, private_data, data,
                                ep->ia().can().max_private_data)) {
-            return bad_argument(4);
+            return because(bad_argument(4), "private data of %d bytes: 0 to %zu", private_data_size,
+                           ep->ia().can().max_private_data);
         }
         if (const Return rc = check_connect(qos, 6, DAT_CONNECT_DEFAULT_FLAG)) {
             return rc;

@@ -121,7 +121,8 @@ DAT_RETURN dat_evd_create(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen,
             return bad_cno();
         }
         if ((bits(evd_flags) & ~kStreams) != 0) {
-            return bad_argument(4);
+            return because(bad_argument(4), "flags of 0x%x: within 0x%x", bits(evd_flags),
+                           kStreams);
         }
         if (!evd_handle) {
             return bad_argument(5);

@@ -32,7 +32,7 @@ Return describe_region(DAT_MEM_TYPE type, const DAT_REGION_DESCRIPTION& region, 
             reinterpret_cast<const std::byte*>(region.for_shared_memory.shared_memory_id);
         return kSuccess;
     default:
-        return bad_argument(2);
+        return because(bad_argument(2), "a memory type of %d", static_cast<int>(type));
     }
 }
 
@@ -107,10 +107,11 @@ Return create_lmr(Ia& ia, DAT_PZ_HANDLE pz, DAT_MEM_TYPE type, const DAT_REGION_
                   Lmr::Asked asked, const LmrResults& results) {
     asked.pz = lookup<Pz>(pz);
     if (!asked.pz || &asked.pz->ia() != &ia) {
-        return bad_pz();
+        return because(bad_pz(), "%p is no handle of a zone of this IA", pz);
     }
     if ((asked.privileges & ~kPrivileges) != 0) {
-        return bad_argument(6);
+        return because(bad_argument(6), "privileges of 0x%x: within 0x%x", asked.privileges,
+                       kPrivileges);
     }
     if (const Return rc = describe_region(type, region, asked)) {
         return rc;

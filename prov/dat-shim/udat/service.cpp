@@ -56,10 +56,13 @@ Return create_public(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL asked_qualifier, DAT
         return bad_request_evd();
     }
     if (!given && !ServicePoint::has_port(asked_qualifier)) {
-        return bad_argument(2);
+        return because(bad_argument(2), "a qualifier of %llu, which has no port in its low 16 bits",
+                       static_cast<unsigned long long>(asked_qualifier));
     }
     if (flags != DAT_PSP_CONSUMER_FLAG && flags != DAT_PSP_PROVIDER_FLAG) {
-        return bad_argument(4);
+        return because(bad_argument(4),
+                       "flags of 0x%x: DAT_PSP_CONSUMER_FLAG or DAT_PSP_PROVIDER_FLAG",
+                       bits(flags));
     }
     if (!psp_handle) {
         return bad_argument(5);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// dat_strerror(): the names of the codes are their words (ABI-D9).
+// dat_strerror(): the names of the codes are their words (ABI-D9), also in the log.
 #include "dat-shim/udat/entry.h"
 
 #include <span>
@@ -155,7 +155,21 @@ const char* name_of(std::uint32_t code, std::span<const CodeName> shared,
     return nullptr;
 }
 
+const char* type_name(DAT_RETURN code) { return name_of(DAT_GET_TYPE(code), kTypes, kOwnTypes); }
+const char* subtype_name(DAT_RETURN code) {
+    return name_of(DAT_GET_SUBTYPE(code), kSubtypes, kOwnSubtypes);
+}
+
 } // namespace
+
+void say_why(DAT_RETURN code, const char* call) {
+    const char* const type = type_name(code);
+    const char* const subtype = subtype_name(code);
+    if (DAT_GET_TYPE(code) != DAT_INTERRUPTED_CALL) { // by a signal
+        say_refused(call, type ? type : "", subtype ? subtype : "");
+    }
+}
+
 } // namespace dat::shim::udat
 
 using namespace dat::shim;
@@ -163,8 +177,8 @@ using namespace dat::shim::udat;
 
 extern "C" DAT_RETURN dat_strerror(DAT_RETURN value, const char** major, const char** minor) {
     return answer([&] {
-        const char* const type = name_of(DAT_GET_TYPE(value), kTypes, kOwnTypes);
-        const char* const subtype = name_of(DAT_GET_SUBTYPE(value), kSubtypes, kOwnSubtypes);
+        const char* const type = type_name(value);
+        const char* const subtype = subtype_name(value);
         if (!type || !subtype || !major) {
             return bad_argument(1);
         }

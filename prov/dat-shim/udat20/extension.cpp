@@ -180,7 +180,7 @@ DAT_RETURN extended_op(DAT_HANDLE handle, DAT_EXTENDED_OP operation, va_list arg
     case DAT_IB_CLOSE_QUERY_OP:
         return dat_ia_close(handle, DAT_CLOSE_ABRUPT_FLAG);
     default:
-        return answer([&] { return own_op(handle, operation, args); });
+        return answer([&] { return own_op(handle, operation, args); }, "dat_extension_op");
     }
 }
 

@@ -57,31 +57,35 @@ Return open_as_provider(const std::string& name, const std::string& device, cons
 
 DAT_RETURN ia_open(const DAT_NAME_PTR name, DAT_COUNT qlen, DAT_EVD_HANDLE* async,
                    DAT_IA_HANDLE* ia) {
-    return answer([&] {
-        if (!name || !async || !ia) {
-            return bad_argument(!name ? 1 : !async ? 3 : 4);
-        }
-        std::string device;
-        const void* table = nullptr;
-        {
-            const std::lock_guard lock(g_mutex);
-            const std::string key = name;
-            const Entered& known = entered(key);
-            device = known.device;
-            table = &known.table;
-        }
-        return open_as_provider(name, device, table, qlen, async, ia);
-    });
+    return answer(
+        [&] {
+            if (!name || !async || !ia) {
+                return bad_argument(!name ? 1 : !async ? 3 : 4);
+            }
+            std::string device;
+            const void* table = nullptr;
+            {
+                const std::lock_guard lock(g_mutex);
+                const std::string key = name;
+                const Entered& known = entered(key);
+                device = known.device;
+                table = &known.table;
+            }
+            return open_as_provider(name, device, table, qlen, async, ia);
+        },
+        "dat_ia_open");
 }
 
 DAT_RETURN related(DAT_IA_HANDLE, const DAT_NAME_PTR, DAT_BOOLEAN* answer) {
-    return udat::answer([&] {
-        if (!answer) {
-            return bad_argument(3);
-        }
-        *answer = DAT_FALSE;
-        return kSuccess;
-    });
+    return udat::answer(
+        [&] {
+            if (!answer) {
+                return bad_argument(3);
+            }
+            *answer = DAT_FALSE;
+            return kSuccess;
+        },
+        "dat_registry_providers_related");
 }
 
 // The registry that loaded this library: the first in the program, which is not this one.
