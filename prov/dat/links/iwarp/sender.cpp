@@ -166,15 +166,9 @@ bool Sender::frame_next(Cursor& at, Batch& batch) {
 // tagged ones have none: siw wants a message whole before another of its kind, tagged or not,
 // begins. What is of the other kind may stand between. A `dat` peer can tell them apart.
 bool Sender::response_goes_first(const Cursor& at) const {
-    if (!dat_peer_) {
-        const bool write = endpoint_.request(at.seq).op == engine::OpCode::write;
-        if (at.response_offset > 0 && write) {
-            return true;
-        }
-        const bool atomic = responses_.next(at.response).atomic;
-        if (at.offset > 0 && write != atomic) {
-            return false;
-        }
+    const bool write = endpoint_.request(at.seq).op == engine::OpCode::write;
+    if (!dat_peer_ && write && (at.offset > 0 || at.response_offset > 0)) {
+        return at.response_offset > 0;
     }
     return at.responses_turn;
 }
