@@ -151,6 +151,30 @@ TRANSPORT_TEST(info_rxm, its_hints__are_met_with_sizes_kept) {
     cr_assert(answer->rx_attr->msg_order & FI_ORDER_SAS);
 }
 
+// What ofi_rxm makes of `dat` is offered to programs that ask for the order of atomics, too: it
+// passes their hints on, and offers nothing that is not offered to it.
+TRANSPORT_TEST(info_rxm, with_the_order_of_atomics__is_offered) {
+    only_dat();
+    if (transport.device) {
+        return;
+    }
+    const Info hints = hints_for(transport);
+    hints->ep_attr->type = FI_EP_RDM;
+    hints->caps = FI_MSG | FI_TAGGED | FI_ATOMIC;
+    free(hints->fabric_attr->prov_name);
+    hints->fabric_attr->prov_name = strdup("dat;ofi_rxm");
+    hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+    for (const std::uint64_t bit :
+         {FI_ORDER_ATOMIC_RAR, FI_ORDER_ATOMIC_RAW, FI_ORDER_ATOMIC_WAR, FI_ORDER_ATOMIC_WAW}) {
+        hints->tx_attr->msg_order = hints->rx_attr->msg_order = bit;
+        const Answer answer = ask(hints.get());
+        cr_assert_eq(answer.result, 0, "order %#llx: %d", static_cast<unsigned long long>(bit),
+                     answer.result);
+        cr_assert_str_eq(answer->fabric_attr->prov_name, "dat;ofi_rxm");
+        cr_assert(answer->tx_attr->msg_order & bit);
+    }
+}
+
 // Bits 58 to 61 are libfabric's own; there may be more.
 TRANSPORT_TEST(info_flags, unknown_ones__are_ignored) {
     const Info hints = hints_for(transport);

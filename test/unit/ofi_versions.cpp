@@ -17,11 +17,25 @@
 #include <rdma/providers/fi_prov.h>
 
 #include <array>
+#include <cstdlib>
 #include <cstring>
+#include <dlfcn.h>
 #include <malloc.h>
 #include <string>
 
 using namespace dat::ofi;
+
+namespace {
+
+std::uint32_t g_said_version = 0; // of the library, in place of its own
+
+} // namespace
+
+// The library's, as this program calls it.
+extern "C" std::uint32_t fi_version() {
+    static const auto own = reinterpret_cast<decltype(&fi_version)>(dlsym(RTLD_NEXT, "fi_version"));
+    return g_said_version != 0 ? g_said_version : own();
+}
 
 namespace {
 
@@ -46,6 +60,12 @@ template <class Change> std::string refusal(Change&& change, std::uint32_t versi
     Refusal why;
     return agrees(*hints, version, soft_offering(), why) ? "" : why.what;
 }
+
+// As libfabric 1.20 has it: max_ep_auth_key stands where the structure of 1.17 ends.
+struct Newer {
+    fi_domain_attr old;
+    std::size_t max_ep_auth_key;
+};
 
 struct Objects {
     Info info;
@@ -212,15 +232,31 @@ Test(ofi_versions, unified_progress__is_agreed_to_and_is_manual) {
 
 // An endpoint with a connection has one authorization key, and max_ep_auth_key is of others.
 Test(ofi_versions, keys_of_an_endpoint_without_connection__are_read_of_newer_programs_alone) {
-    struct Newer {
-        fi_domain_attr old;
-        std::size_t max_ep_auth_key;
-    };
     Newer newer{};
     newer.max_ep_auth_key = 3;
     cr_assert_eq(keys_of_endpoint(newer.old, FI_VERSION(1, 19)), 0u);
     cr_assert_eq(keys_of_endpoint(newer.old, FI_VERSION(1, 20)), 3u);
     cr_assert_eq(keys_of_endpoint(newer.old, kNew), 3u);
+}
+
+// Also the library has to be a newer one, which then says so of itself.
+Test(ofi_versions, keys_of_an_endpoint_without_connection__are_refused) {
+    const auto with_keys = [](std::size_t keys, std::uint32_t version) {
+        return refusal(
+            [keys](fi_info& hints) {
+                auto* const newer = static_cast<Newer*>(std::calloc(1, sizeof(Newer)));
+                newer->max_ep_auth_key = keys;
+                std::free(hints.domain_attr);
+                hints.domain_attr = &newer->old;
+            },
+            version);
+    };
+    cr_assert(with_keys(3, kNew).empty());
+    g_said_version = kNew;
+    cr_assert(with_keys(0, kNew).empty());
+    cr_assert(with_keys(3, FI_VERSION(1, 19)).empty());
+    const std::string why = with_keys(3, kNew);
+    cr_assert(why.find("max_ep_auth_key = 3") != std::string::npos, "%s", why.c_str());
 }
 
 Test(ofi_versions, unknown_enumerators_of_queues_and_counters__are_refused) {
