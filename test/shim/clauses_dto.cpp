@@ -7,10 +7,25 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <initializer_list>
+#include <memory>
 #include <string>
+#include <unistd.h>
+#include <vector>
 
 using namespace dat::test;
+
+namespace {
+
+// Bytes of memory that this process has touched.
+std::size_t resident() {
+    std::size_t size = 0, pages = 0;
+    std::ifstream("/proc/self/statm") >> size >> pages;
+    return pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
+} // namespace
 
 // DTO-1, DTO-7, DTO-8, DTO-11, DTO-12, EVD-40
 Test(shim_dto, messages__gather_and_scatter_in_order) {
@@ -181,6 +196,26 @@ Test(shim_dto, as_many_as_asked_for__may_be_outstanding) {
     }
     cr_assert(is_empty(a.request));
     cr_assert(is_empty(b.recv));
+}
+
+// Room for many operations takes memory as they are posted, not when the endpoint is made.
+Test(shim_dto, room_for_many__takes_memory_as_it_is_used) {
+    constexpr std::size_t kEndpoints = 100;
+    // Of one endpoint. Both rings touched would be 3 MiB; a sanitizer's own books are a part of it.
+    constexpr std::size_t kMost = 1 << 20;
+    Adapter adapter;
+    DAT_EP_ATTR attr{};
+    attr.max_recv_dtos = attr.max_request_dtos = 20000;
+    attr.max_recv_iov = attr.max_request_iov = 1;
+    const Side first(adapter, &attr); // what all of them share
+    const std::size_t before = resident();
+    std::vector<std::unique_ptr<Side>> sides;
+    for (std::size_t i = 0; i < kEndpoints; ++i) {
+        sides.push_back(std::make_unique<Side>(adapter, &attr));
+    }
+    const std::size_t after = resident();
+    cr_assert_lt(after, before + kEndpoints * kMost, "%zu KiB an endpoint",
+                 (after - before) / kEndpoints / 1024);
 }
 
 // DTO-4, DTO-15, DTO-16
