@@ -520,6 +520,7 @@ struct fi_dat_limits {
     int zones_share;    /* SRQ-2, not 0: endpoints of several zones take from one context */
     /* Since 0.2, by query_limits() alone. */
     uint32_t read_segments; /* that an RDMA read fills, at most tx_attr->iov_limit */
+    uint32_t operations;    /* of an endpoint: most of tx_attr->size, and of rx_attr->size */
 };
 
 struct fi_dat_ops_domain {

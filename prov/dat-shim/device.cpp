@@ -128,23 +128,6 @@ std::string interface_of_rdma_port(const std::string& adapter) {
     return name;
 }
 
-// How many operations a queue of the device has, by halves: its offer tells a default.
-std::int32_t queue_size_of(const fi_info& info) {
-    std::int32_t size = Limits::kMaxDeviceDtos;
-    for (; size > 1; size /= 2) {
-        Info hints = make_hints();
-        hints->domain_attr->name = strdup(info.domain_attr->name);
-        if (!hints->domain_attr->name) {
-            throw std::bad_alloc();
-        }
-        hints->tx_attr->size = hints->rx_attr->size = static_cast<std::size_t>(size);
-        if (offers_at(*static_cast<const sockaddr*>(info.src_addr), std::move(hints))) {
-            break;
-        }
-    }
-    return size;
-}
-
 // The largest of InfiniBand's that the interface has room for, as devices tell it.
 std::int32_t mtu_of(const sockaddr& address) {
     std::int32_t interface = 0;
@@ -282,7 +265,6 @@ Abilities abilities_of(fi_info& info, fid_fabric& fabric, fid_domain& domain) {
     can.immediate = info.domain_attr->cq_data_size > 0;
     can.zero_based = !can.device;
     can.shared_receives = info.domain_attr->max_ep_srx_ctx > 0;
-    can.max_dtos = can.device ? queue_size_of(info) : Limits::kMaxDtos;
     can.max_segments = static_cast<std::int32_t>(
         std::min<std::size_t>(info.tx_attr->iov_limit, Limits::kMaxSegments));
     can.max_length = static_cast<std::uint32_t>(
@@ -296,6 +278,7 @@ Abilities abilities_of(fi_info& info, fid_fabric& fabric, fid_domain& domain) {
         ops->query_limits(&domain, &limits, sizeof limits);
     }
     can.zones_share = limits.zones_share != 0;
+    can.max_dtos = std::min(static_cast<std::int32_t>(limits.operations), Limits::kMaxDtos);
     can.max_read_segments =
         std::min(static_cast<std::int32_t>(limits.read_segments), can.max_segments);
     can.max_reads_in = static_cast<std::int32_t>(limits.reads_in);

@@ -41,8 +41,7 @@ std::string adapter_in(std::string_view ia_name);
 struct Limits {
     static constexpr std::int32_t kMaxEvdLength = 1 << 20;
     static constexpr std::int32_t kMaxDtos = 32768;
-    static constexpr std::int32_t kMaxDeviceDtos = 8192; // which a device makes room for at once
-    static constexpr std::int32_t kMaxTaken = 16384;     // of an SRQ, by one endpoint
+    static constexpr std::int32_t kMaxTaken = 16384; // of an SRQ, by one endpoint
     static constexpr std::int32_t kMaxSharedDtos = 1 << 20;
     static constexpr std::int32_t kMaxSegments = 4;
     static constexpr std::uint32_t kMaxLength = UINT32_MAX; // of a message, or RDMA

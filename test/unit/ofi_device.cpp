@@ -81,6 +81,16 @@ void assert_refused_at_first(fid_ep* ep) {
     cr_assert_eq(state().queues, 0);
 }
 
+fi_dat_limits limits_in(const World& world) {
+    fi_dat_ops_domain* ops = nullptr;
+    cr_assert_eq(fi_open_ops(&world.domain->fid, FI_DAT_DOMAIN_OPS, 0,
+                             reinterpret_cast<void**>(&ops), nullptr),
+                 0);
+    fi_dat_limits limits{};
+    cr_assert_eq(ops->query_limits(world.domain, &limits, sizeof limits), 0);
+    return limits;
+}
+
 } // namespace
 
 Test(ofi_device, endpoint_of_default_sizes__has_fewer_where_there_is_no_memory) {
@@ -118,12 +128,26 @@ Test(ofi_device, limits__tell_the_segments_of_a_read) {
     state().devices[0].transport_type = IBV_TRANSPORT_IWARP;
     state().attr.max_sge_rd = 1;
     World world;
-    fi_dat_ops_domain* ops = nullptr;
-    cr_assert_eq(fi_open_ops(&world.domain->fid, FI_DAT_DOMAIN_OPS, 0,
-                             reinterpret_cast<void**>(&ops), nullptr),
-                 0);
-    fi_dat_limits limits{};
-    cr_assert_eq(ops->query_limits(world.domain, &limits, sizeof limits), 0);
+    const fi_dat_limits limits = limits_in(world);
     cr_assert_eq(limits.read_segments, 1);
     cr_assert_gt(world.info->tx_attr->iov_limit, 1);
+}
+
+// max_dto_per_ep of DAT, which programs ask 20000 of: what the device has, and no less.
+Test(ofi_device, limits__tell_how_many_operations_an_endpoint_has) {
+    state().attr.max_qp_wr = 30000;
+    state().attr.max_cqe = 1 << 20;
+    World world;
+    const fi_dat_limits limits = limits_in(world);
+    cr_assert_eq(limits.operations,
+                 offering_of(domain_of(world.domain).device()->device()).queue_size);
+    cr_assert_gt(limits.operations, 20000);
+    cr_assert_leq(limits.operations, 30000);
+    world.info->tx_attr->size = world.info->rx_attr->size = limits.operations;
+    fid_ep* const ep = world.endpoint();
+    cr_assert_eq(fi_enable(ep), 0);
+    cr_assert_eq(fi_close(&ep->fid), 0);
+    world.info->tx_attr->size = limits.operations + 1;
+    fid_ep* more = nullptr;
+    cr_assert_neq(fi_endpoint(world.domain, world.info.get(), &more, nullptr), 0);
 }

@@ -57,7 +57,7 @@ void ask_objects(fi_info& info, Entry& entry) {
     fi_dat_limits limits{};
     if (fi_open_ops(&domain->fid, FI_DAT_DOMAIN_OPS, 0, reinterpret_cast<void**>(&ops), nullptr) ==
         0) {
-        ops->limits(domain.get(), &limits);
+        ops->query_limits(domain.get(), &limits, sizeof limits);
         fid_mr* window = nullptr;
         entry.windows = ops->window(domain.get(), nullptr, 0, &window, nullptr) == 0;
         if (entry.windows) {

@@ -364,7 +364,8 @@ constexpr Offering kSoft = {
     .limits = {.reads_in = FI_DAT_MAX_READS,
                .reads_out = FI_DAT_MAX_READS,
                .zones_share = 1,
-               .read_segments = engine::kMaxIov},
+               .read_segments = engine::kMaxIov,
+               .operations = kMaxQueueSize},
 };
 
 } // namespace
@@ -383,7 +384,7 @@ static constexpr Offering make_rdm() {
     o.key_size = sizeof(std::uint64_t);
     o.inject_size = rdm::kInjectSize;
     o.message_size = kMaxNarrowSize;
-    o.queue_size = kMaxRdmQueueSize;
+    o.queue_size = o.limits.operations = kMaxRdmQueueSize;
     o.usual_size = kRdmQueueSize;
     return o;
 }
@@ -418,7 +419,8 @@ Offering offering_of(const verbs::Device& device) {
                 .reads_out = std::min(device.reads_out, o.limits.reads_out),
                 .zones_share = 0, // a queue pair is of its shared queue's protection domain
                 .read_segments =
-                    std::min(device.read_segments, static_cast<std::uint32_t>(o.iov_limit))};
+                    std::min(device.read_segments, static_cast<std::uint32_t>(o.iov_limit)),
+                .operations = static_cast<std::uint32_t>(o.queue_size)};
     return o;
 }
 
