@@ -3,7 +3,7 @@
 #
 # The manual pages of calls: the example of each compiles, for both versions of the API and
 # without a warning; and udat(3) has a line for each call of uDAPL 1.2 that the library
-# exports. The lines of dat.conf in dat_migration(7) are adapters.
+# exports. The lines of dat.conf in dat_migration(7) are adapters, and its limits those of one.
 set -u
 
 root=${DAT_SRCDIR:-$(dirname "${BASH_SOURCE[0]}")/../..}
@@ -73,9 +73,49 @@ open_names() { # version library define
         DAT_OVERRIDE=$work/conf LD_LIBRARY_PATH=$build "$work/names" $names >"$work/log" ||
         fail "an adapter of dat_migration(7) cannot be opened: $(cat "$work/log")"
 }
+# The table of limits in dat_migration(7), as the adapter tells them.
+cat >"$work/limits.c" <<'END'
+#include <netinet/in.h>
+#include <dat2/udat.h>
+#include <stdio.h>
+int main(void) {
+    DAT_EVD_HANDLE async = DAT_HANDLE_NULL, now;
+    DAT_EP_HANDLE ep;
+    DAT_IA_HANDLE ia;
+    DAT_IA_ATTR attr;
+    DAT_EP_PARAM param;
+    DAT_PROVIDER_ATTR provider;
+    if (dat_ia_open("lo", 8, &async, &ia) != DAT_SUCCESS ||
+        dat_ia_query(ia, &now, DAT_IA_FIELD_ALL, &attr, DAT_PROVIDER_FIELD_ALL, &provider) != DAT_SUCCESS ||
+        dat_ep_create(ia, DAT_HANDLE_NULL, DAT_HANDLE_NULL, DAT_HANDLE_NULL, DAT_HANDLE_NULL, NULL, &ep) !=
+            DAT_SUCCESS ||
+        dat_ep_query(ep, DAT_EP_FIELD_ALL, &param) != DAT_SUCCESS || attr.max_rdma_size != attr.max_message_size ||
+        param.ep_attr.max_recv_dtos != param.ep_attr.max_request_dtos ||
+        param.ep_attr.max_rdma_read_in != param.ep_attr.max_rdma_read_out) {
+        return 1;
+    }
+    printf("event dispatcher\t%d events\n", attr.max_evd_qlen);
+    printf("shared receive queue\t%d receives\n", attr.max_recv_per_srq);
+    printf("segments of a request or receive\t%d\n", attr.max_iov_segments_per_dto);
+    printf("message, RDMA\t%d GiB less 1 byte\n", (int)(((unsigned long long)attr.max_message_size + 1) >> 30));
+    printf("private data\t%d bytes of each of connect and accept, of a reject in uDAPL 2.0\n",
+           provider.max_private_data_size);
+    printf("operations of an endpoint\t%d requests and %d receives\n", attr.max_dto_per_ep, attr.max_dto_per_ep);
+    printf("the same without attributes\t%d of each, %d RDMA reads in each direction\n",
+           param.ep_attr.max_recv_dtos, param.ep_attr.max_rdma_read_in);
+    return dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG) != DAT_SUCCESS;
+}
+END
+compare_limits() {
+    sed -n '/^\.SS Limits/,/^\.TE/p' "$root/man/dat_migration.7" | grep "$(printf '\t')" >"$work/written"
+    cc -Wall -Werror -I "$root/include" "$work/limits.c" -L "$build" -ldat2 -o "$work/limits" || fail 'limits.c'
+    LD_LIBRARY_PATH=$build FI_DAT_TRANSPORT=soft "$work/limits" >"$work/told" || fail 'the limits are not told'
+    diff "$work/written" "$work/told" || fail 'dat_migration(7) has other limits (<) than dat_ia_query tells (>)'
+}
 if nm -D "$build/libdat2.so.2" | grep -qE '__(asan|tsan|ubsan)'; then
     echo 'adapters of dat_migration(7) are not opened: the library is sanitized'
 else
+    compare_limits
     open_names u2.0 dat2 ''
     open_names u1.2 dat -DAPI_12
 fi
