@@ -4,8 +4,8 @@
 # What goes over the wire, as tshark reads it: no malformed frame and no bad CRC in captures of
 # connections with default settings and with CRC on and off, over loopback, where memory is offered,
 # and between two network namespaces, with IPv4 and IPv6: messages and RDMA of up to 1 MiB both ways,
-# the Terminate of each fault that a program can cause, and rejections. Makes its own namespaces and
-# removes them. Exit 77, with the reason, where that cannot be done.
+# the Terminate of each fault that a program can cause, with its code, and rejections. Makes its own
+# namespaces and removes them. Exit 77, with the reason, where that cannot be done.
 #
 # Usage: capture_test.sh [directory of the program peer]
 set -u
@@ -89,27 +89,56 @@ transfers() {
     end_pair 1
 }
 
-# Whose operation the other refuses by a Terminate.
-fault() { # command...
-    connect_pair 485 # no room for an offer: this one stays on TCP everywhere
-    expect a ok "$@"
+# Whose operation the other refuses by a Terminate, as of RFC 5040 4.8: layer, type, code.
+refused() { # layer type code command...
+    expect a ok "${@:4}"
     end_pair '*'
+    echo "$1 $2 $3" >>"$pipes/faults"
 }
 
-beyond() {
-    connect_pair 508
-    expect b 'ok *' region 1000
-    # Unquoted on purpose: an address and a key.
-    # shellcheck disable=SC2086
-    expect a ok write 1001 ${answer#ok }
-    end_pair '*'
+# Of a connection without room for an offer, which stays on TCP everywhere.
+fault() { # layer type code command...
+    connect_pair 485
+    refused "$@"
+}
+
+# The same of a region of the other, whose address and key are the last words.
+fault_at() { # layer type code bytes-in which command...
+    local address key
+    connect_pair 485
+    expect b 'ok *' region 1000 "$5"
+    read -r address key <<<"${answer#ok }"
+    refused "$1" "$2" "$3" "${@:6}" $((address + $4)) "$key"
 }
 
 too_long() {
-    connect_pair 508
+    connect_pair 485
     expect b ok recv 1 10
-    expect a ok send 1 11
-    end_pair '*'
+    refused 1 2 5 send 1 11
+}
+
+# Of the key of a region, which is no window.
+not_to_invalidate() {
+    connect_pair 485
+    expect b ok recv 1 10
+    expect b 'ok *' region 1000
+    refused 0 1 9 invalidate 10 "${answer##* }"
+}
+
+# DDP (1): tagged (1) and untagged (2) buffers; RDMAP (0): protection (1), operation (2).
+faults() {
+    : >"$pipes/faults"
+    fault 1 1 0 write 1000 4096 1
+    fault 0 1 0 read 1000 4096 1
+    fault_at 1 1 1 0 both write 1001
+    fault_at 0 1 1 0 both read 1001
+    fault_at 0 1 2 0 read write 10
+    fault_at 0 1 2 0 write read 10
+    fault_at 1 1 2 0 apart write 10
+    fault_at 0 1 3 0 apart read 10
+    fault_at 0 2 255 4 both add
+    too_long
+    not_to_invalidate
 }
 
 rejected() {
@@ -122,14 +151,19 @@ rejected() {
 
 sessions() {
     transfers
-    fault write 1000 4096 1
-    fault read 1000 4096 1
-    beyond
-    too_long
+    faults
     rejected
 }
 
 # --- captures -------------------------------------------------------------------
+
+# Layer, type and code of each Terminate.
+terminates() { # file
+    tshark -n -r "$1" -Y 'iwarp_rdma.opcode == 7' -T fields -E occurrence=f -e iwarp_rdma.term_layer \
+        -e iwarp_rdma.term_etype_rdma -e iwarp_rdma.term_etype_ddp -e iwarp_rdma.term_errcode_rdma \
+        -e iwarp_rdma.term_errcode_ddp_tagged -e iwarp_rdma.term_errcode_ddp_untagged 2>/dev/null |
+        while read -r layer type code; do echo $((layer)) $((type)) $((code)); done
+}
 
 # What tshark says of a file, in short: fields that say that something is wrong.
 complaints() { # file
@@ -173,6 +207,9 @@ captured() { # interface namespace-of-b address-of-a address-of-b
     complaints "$file" >"$pipes/complaints"
     [ ! -s "$pipes/complaints" ] ||
         die "$(sort "$pipes/complaints" | uniq -c | head -n 10)"
+    terminates "$file" >"$pipes/terminates"
+    diff "$pipes/faults" "$pipes/terminates" ||
+        die 'the faults (<) have other Terminates (>), layer, type and code'
     tshark -n -r "$file" -T fields -e iwarp_rdma.opcode 2>/dev/null | tr ',' '\n' |
         grep . | sort | uniq -c >"$pipes/opcodes"
     # RDMA Write, Read Request, Read Response, Send, Terminate; in memory there are but the

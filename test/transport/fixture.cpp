@@ -360,12 +360,19 @@ bool Side::pump() {
 
 // ---- memory --------------------------------------------------------------
 
-Region::Region(Side& side, std::size_t size, std::uint64_t access)
+Region::Region(Side& side, std::size_t size, std::uint64_t access, Bytes zone)
     : memory_(size + 2 * kGuard, 0xEE) {
     static std::uint64_t requested_key = 0x1000;
     std::fill_n(data(), size, std::uint8_t{0});
-    DAT_MUST(
-        fi_mr_reg(side.domain(), data(), size, access, 0, ++requested_key, 0, mr_.out(), nullptr));
+    const iovec iov{data(), size};
+    fi_mr_attr attr{};
+    attr.mr_iov = &iov;
+    attr.iov_count = 1;
+    attr.access = access;
+    attr.requested_key = ++requested_key;
+    attr.auth_key = zone.empty() ? nullptr : zone.data();
+    attr.auth_key_size = zone.size();
+    DAT_MUST(fi_mr_regattr(side.domain(), &attr, 0, mr_.out()));
     const bool virtual_addresses = (side.info()->domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0;
     base_ = virtual_addresses ? reinterpret_cast<std::uintptr_t>(data()) : 0;
     key_ = fi_mr_key(mr_.get());

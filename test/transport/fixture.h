@@ -269,7 +269,8 @@ struct Remote {
 // Zeroed memory that is registered with `access`, between guard bytes.
 class Region {
   public:
-    Region(Side& side, std::size_t size, std::uint64_t access);
+    // `zone`: its authorization key; empty: the domain's.
+    Region(Side& side, std::size_t size, std::uint64_t access, Bytes zone = {});
 
     std::uint8_t* data() { return memory_.data() + kGuard; }
     std::size_t size() const { return memory_.size() - 2 * kGuard; }

@@ -21,8 +21,10 @@
 //   send COUNT SIZE      ok           posts sends with FI_TRANSMIT_COMPLETE
 //   solicited COUNT SIZE ok           the same with FI_DAT_SOLICITED
 //   invalidate SIZE KEY  ok           posts a send with FI_DAT_INVALIDATE
-//   region SIZE          ok ADDRESS KEY
+//   region SIZE [WHICH]  ok ADDRESS KEY   which peers may read and write; read: read alone;
+//                                     write: write alone; apart: in a zone of its own
 //   write SIZE ADDRESS KEY, read SIZE ADDRESS KEY    ok    posts
+//   add ADDRESS KEY      ok           posts an atomic addition to 8 bytes there
 //   finish               results OK FLUSHED OTHER    when all have completed
 //   why                  prov_errno of the OTHER that the last `finish` has shown last
 //   first                ok           when the first operation has completed
@@ -39,6 +41,7 @@
 #include "lines.h"
 
 #include <netinet/in.h>
+#include <rdma/fi_atomic.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -244,8 +247,13 @@ std::string Peer::operation(const std::string& verb, std::istringstream& rest) {
     std::size_t count = 0;
     std::size_t size = 0;
     if (verb == "region") {
-        rest >> size;
-        regions_.push_back(std::make_unique<Region>(side_, size, FI_REMOTE_READ | FI_REMOTE_WRITE));
+        std::string which;
+        rest >> size >> which;
+        const std::uint64_t access = which == "read"    ? FI_REMOTE_READ
+                                     : which == "write" ? FI_REMOTE_WRITE
+                                                        : FI_REMOTE_READ | FI_REMOTE_WRITE;
+        regions_.push_back(
+            std::make_unique<Region>(side_, size, access, which == "apart" ? Bytes{1} : Bytes{}));
         const Remote remote = regions_.back()->at(0);
         return "ok " + std::to_string(remote.address) + ' ' + std::to_string(remote.key);
     }
@@ -276,6 +284,17 @@ std::string Peer::operation(const std::string& verb, std::istringstream& rest) {
         Buffer& one = buffer(size, verb == "write");
         one.op = verb == "write" ? &endpoint_->write_confirmed(one.bytes.data(), size, remote)
                                  : &endpoint_->read(one.bytes.data(), size, remote);
+        return "ok";
+    }
+    if (verb == "add") {
+        Remote remote{};
+        rest >> remote.address >> remote.key;
+        Buffer& one = buffer(8, true);
+        one.op = &new_op();
+        DAT_MUST(post_when_possible([&] {
+            return fi_atomic(endpoint_->get(), one.bytes.data(), 1, nullptr, FI_ADDR_UNSPEC,
+                             remote.address, remote.key, FI_UINT64, FI_SUM, one.op);
+        }));
         return "ok";
     }
     return connection(verb, rest);
