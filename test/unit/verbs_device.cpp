@@ -15,6 +15,7 @@
 #include <criterion/criterion.h>
 #include <netinet/in.h>
 
+#include <cerrno>
 #include <memory>
 #include <tuple>
 #include <utility>
@@ -432,4 +433,40 @@ Test(verbs_device, word_that_the_peer_was_heard__makes_an_accepted_connection) {
     world.engine.progress();
     cr_assert_eq(state().notified, 1);
     link.part(engine::Parting::abandon);
+}
+
+namespace {
+
+struct Arrived final : verbs::ListenerOwner {
+    void announce(std::unique_ptr<verbs::ConnRequest> from) override { request = std::move(from); }
+    std::unique_ptr<verbs::ConnRequest> request;
+};
+
+} // namespace
+
+// A listener of every address gets requests by every device: by that of the domain one is accepted.
+Test(verbs_device, request_by_another_device__is_not_accepted_and_stays) {
+    World world;
+    Side side(world.engine);
+    Arrived arrived;
+    verbs::Listener listener(arrived, false);
+    cr_assert_eq(listener.bind(address(1)), 0);
+    cr_assert_eq(listener.listen(8), 0);
+    rdma_cm_id* const id = state().last_id;
+    ibv_context* const own = id->verbs;
+    const auto ask_by = [&](ibv_context* device) {
+        id->verbs = device;
+        fake::ask(id);
+        id->verbs = own;
+        listener.progress();
+        cr_assert(arrived.request);
+        const engine::BiasedLockOwner in(world.engine.biased_lock());
+        return verbs::accept(world.domain, side.endpoint, *arrived.request, {});
+    };
+    cr_assert_eq(ask_by(&state().shared[1]), -ENODEV);
+    cr_assert(arrived.request->reject({}), "it is still there");
+    cr_assert(side.events.empty() && side.endpoint.core().state() == core::State::unconnected);
+    arrived.request.reset();
+    cr_assert_eq(ask_by(&state().shared[0]), 0);
+    world.await([&] { return side.connected(); });
 }
