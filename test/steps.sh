@@ -303,14 +303,17 @@ step_rpma_examples() {
 step_sanitized() {
     lowly
     build "$work/sanitized" clang "$(precompiled clang++-14)" clang++-14 '-O0 -g1' \
-        --enable-sanitizer=address,undefined CXX=clang++-14 CXXFLAGS='-O1 -g1'
+        --enable-sanitizer=address,undefined CXX=clang++-14 CXXFLAGS='-O1 -g1' \
+        --with-udapl-libdir="$work/prefix/udapl"
 }
 
-# The checks of the sources were run by the release build.
+# The checks of the sources were run by the release build; what is installed differs, since the uDAPL
+# libraries have a folder of their own here.
 step_sanitized_check() {
     local UBSAN_OPTIONS=print_stacktrace=1
     export UBSAN_OPTIONS
-    make_check "$work/sanitized" check TESTS="$(make -s -C "$work/sanitized" dat-list-tests)"
+    make_check "$work/sanitized" check \
+        TESTS="$(make -s -C "$work/sanitized" dat-list-tests) test/check/installed.sh"
 }
 
 # A short run of each target, from its seeds.
@@ -374,12 +377,19 @@ step_thread_sanitizer_check() {
     check_parts "$work/tsan" dat-list-tsan-tests
 }
 
+refuses_relative_folder() {
+    mkdir -p "$work/relative" && cd "$work/relative" || return 1
+    ! "$work/source/configure" -q --with-udapl-libdir=lib/dat 2>log || return 1
+    grep 'with-udapl-libdir has to be an absolute path' log
+}
+
 # All that distcheck proves beyond what was done above: install and uninstall,
 # and that a clean tree is one. The tests have run already, in build folders of
 # the same distribution, so it compiles quickly; but none was without the RDMA devices,
 # so it is here, with the test of that; nor without uDAPL.
 step_distcheck() {
     lowly
+    check 'configure refuses a folder for uDAPL that is not absolute' refuses_relative_folder || return 1
     cd "$work/tree" || return 1
     check 'make distcheck, without verbs and uDAPL' make -j"$jobs" distcheck \
         TESTS='test/transport/no_verbs_test.sh test/check/installed.sh' AM_DISTCHECK_CONFIGURE_FLAGS= \

@@ -3,8 +3,8 @@
 #
 # What `make install` puts where. With the configure line of README.md that installs beside
 # Debian's libfabric, no file of Debian's uDAPL packages (test/spec/debian-dapl.txt) is overwritten,
-# nor a manual page of theirs hidden. Nothing of uDAPL is there where it was left out; and what was
-# installed is gone after `make uninstall`.
+# nor a manual page of theirs hidden. The uDAPL libraries are in the folder that configure was told, and
+# nothing of uDAPL is there where it was left out; what was installed is gone after `make uninstall`.
 set -u
 unset MAKEFLAGS MFLAGS MAKELEVEL # of the make that runs this
 
@@ -25,7 +25,7 @@ line=$(grep -m 1 '^    \./configure --prefix=/usr ' "$root/README.md")
     { echo "README.md has no line of configure as expected: $line"; exit 1; }
 readme_prefix=${BASH_REMATCH[1]} readme_libdir=${BASH_REMATCH[2]}
 
-read -r prefix libdir < <(make -s -C "$build" dat-list-places)
+read -r prefix libdir udapldir < <(make -s -C "$build" dat-list-places)
 case $libdir in
 "$prefix"/*) ;;
 *) echo "SKIP: the library folder $libdir is not under $prefix"; exit 77 ;;
@@ -69,7 +69,11 @@ if [ "${DAT_UDAPL:-yes}" = no ]; then
     [ ! -s "$work/udapl" ] || complain "without uDAPL these are installed:
 $(<"$work/udapl")"
 else
-    grep -q '/libdat2\.so\.2$' "$work/udapl" || complain 'libdat2.so.2 is not installed'
+    for name in libdat2.so.2 libdat.so.1; do
+        [ -e "$work/stage$udapldir/$name" ] || complain "$name is not installed in $udapldir"
+        told=$(PKG_CONFIG_PATH=$work/stage$libdir/pkgconfig pkg-config --variable=udapldir "${name%.so.*}")
+        [ "$told" = "$udapldir" ] || complain "pkg-config says that $name is in $told"
+    done
 fi
 
 # By a file of /etc/ld.so.conf.d whose name is the first, a program of others finds the library,
