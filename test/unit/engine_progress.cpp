@@ -116,11 +116,12 @@ Test(progress_thread, takes_what_arrives_after_a_poll_without_leaving_first) {
 
 namespace {
 
-// A thread of the test's own, that looks by the clock only when nobody waits for it any more.
+// A thread of the test's own, that looks by the clock only when nobody waits for it any more, or
+// where the test's thread waited for a processor at a look.
 struct Unhurried {
     static constexpr std::chrono::hours kNever{1};
     Domain domain{Domain::Options{.progress_thread = false, .settings = {}}};
-    ProgressThread thread{domain, {kNever, kNever, kNever, kNever}};
+    ProgressThread thread{domain, {kNever, kNever, std::chrono::milliseconds(4), kNever}};
 
     Unhurried() {
         cr_assert_eq(domain.open(), 0);
