@@ -14,8 +14,8 @@ namespace {
 
 bool same(const MpaFrame& a, const MpaFrame& b) {
     return a.kind == b.kind && a.revision == b.revision && a.markers == b.markers &&
-           a.crc == b.crc && a.reject == b.reject && a.from_dat == b.from_dat &&
-           a.wide == b.wide && a.enhanced == b.enhanced &&
+           a.crc == b.crc && a.reject == b.reject && a.from_dat == b.from_dat && a.wide == b.wide &&
+           a.enhanced == b.enhanced &&
            std::equal(a.private_data.begin(), a.private_data.end(), b.private_data.begin(),
                       b.private_data.end());
 }
