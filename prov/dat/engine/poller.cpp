@@ -3,13 +3,13 @@
 // See poller.h.
 #include "engine/poller.h"
 
-#include "engine/kernel.h"
+#include "engine/proc.h"
 
 #include <array>
 #include <cstdio>
-#include <fcntl.h>
 #include <string_view>
 #include <time.h>
+#include <unistd.h>
 
 namespace dat::engine {
 namespace {
@@ -22,15 +22,8 @@ constexpr pid_t kOwn = -1;
 char state_of(pid_t thread) noexcept {
     std::array<char, 64> path;
     std::snprintf(path.data(), path.size(), "/proc/self/task/%d/stat", static_cast<int>(thread));
-    const kernel::NoCancel within;
-    const int fd = open(path.data(), O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        return 0;
-    }
     std::array<char, 256> line;
-    const ssize_t size = kernel::read(fd, line.data(), line.size());
-    kernel::close(fd);
-    const std::string_view text(line.data(), size > 0 ? static_cast<std::size_t>(size) : 0);
+    const std::string_view text = text_of(path.data(), line);
     const std::size_t name_end = text.rfind(')'); // the name may have one, what follows has none
     return name_end != text.npos && name_end + 2 < text.size() ? text[name_end + 2] : '\0';
 }

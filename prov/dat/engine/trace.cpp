@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "core/ep_state.h"
 #include "engine/endpoint.h"
+#include "engine/proc.h"
 #include "engine/settings.h"
 
 // Each probe here has a counter of who listens, which is in the section `.probes`.
@@ -66,13 +67,7 @@ template <std::size_t N> void copy_text(std::array<char, N>& to, std::string_vie
 
 // A line of a file of the kernel, without its end; empty: there is none.
 template <std::size_t N> std::string_view line_of(const char* path, std::array<char, N>& room) {
-    const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        return {};
-    }
-    const ssize_t n = read(fd, room.data(), room.size());
-    close(fd);
-    const std::string_view whole(room.data(), n > 0 ? static_cast<std::size_t>(n) : 0);
+    const std::string_view whole = text_of(path, room);
     return whole.substr(0, whole.find('\n'));
 }
 

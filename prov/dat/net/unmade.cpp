@@ -4,6 +4,7 @@
 #include "net/unmade.h"
 
 #include "base/log.h"
+#include "engine/proc.h"
 
 #include <algorithm>
 #include <array>
@@ -75,18 +76,6 @@ InterfaceName interface_of(const SocketAddress& address) {
     return name;
 }
 
-// A setting of the kernel's, or `otherwise` where this one has it not.
-int setting(const char* path, int otherwise) {
-    int value = otherwise;
-    if (FILE* const file = std::fopen(path, "re")) {
-        if (std::fscanf(file, "%d", &value) != 1) {
-            value = otherwise;
-        }
-        std::fclose(file);
-    }
-    return value;
-}
-
 // For how long TCP waits for an answer, in seconds. A SYN is sent again behind a second, and then
 // each time behind twice as long, up to 2 minutes. From Linux 6.5 on the first waits, as many as
 // it is set to, are all of a second. The wait that is over when that many waits of twice as long
@@ -98,7 +87,7 @@ int seconds_in_all(int retries) {
     for (int sent = 0, wait = 1; sent <= retries; ++sent, wait = longer(wait)) {
         least += wait;
     }
-    const int linear = setting("/proc/sys/net/ipv4/tcp_syn_linear_timeouts", 0);
+    const int linear = engine::number_in("/proc/sys/net/ipv4/tcp_syn_linear_timeouts", ""); // or -1
     int all = 0;
     for (int sent = 0, wait = 1; all < least; ++sent) {
         all += wait;

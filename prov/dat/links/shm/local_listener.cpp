@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "engine/barrier.h"
 #include "engine/kernel.h"
+#include "engine/proc.h"
 #include "engine/random.h"
 #include "links/shm/local_socket.h"
 #include "links/shm/memory.h"
@@ -15,9 +16,7 @@
 #include <cerrno>
 #include <cstdarg>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <fcntl.h>
 #include <optional>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -45,26 +44,14 @@ void explain(Why& why, const char* format, ...) {
     va_end(args);
 }
 
-// The number behind `key` in a file of /proc; -1: there is none.
-int number_in(const char* file, const char* key) {
-    std::array<char, 4096> text{};
-    const kernel::NoCancel while_reading;
-    const net::Socket from(::open(file, O_RDONLY | O_CLOEXEC));
-    if (!from || kernel::read(from.fd(), text.data(), text.size() - 1) <= 0) {
-        return -1;
-    }
-    const char* const at = std::strstr(text.data(), key);
-    return at ? std::atoi(at + std::strlen(key)) : -1;
-}
-
 // Why process_vm_readv(2) has failed with `error` for a process of the same user.
 void explain_copying(Why& why, int process, int error) {
-    const int scope = number_in("/proc/sys/kernel/yama/ptrace_scope", "");
+    const int scope = engine::number_in("/proc/sys/kernel/yama/ptrace_scope", "");
     if (error == EPERM && scope > 0) {
         explain(why, "kernel.yama.ptrace_scope is %d, 0 would let process %d be read", scope,
                 process);
     } else if ((error == EPERM || error == ENOSYS) &&
-               number_in("/proc/self/status", "Seccomp:\t") > 0) {
+               engine::number_in("/proc/self/status", "Seccomp:\t") > 0) {
         explain(why, "process_vm_readv(2): %s; this process has a seccomp filter",
                 std::strerror(error));
     } else {
@@ -622,7 +609,7 @@ bool may_hold_rights(const net::Socket& socket) {
     shutdown(socket.fd(), SHUT_RDWR);
     std::array<char, 40> file;
     std::snprintf(file.data(), file.size(), "/proc/thread-self/fdinfo/%d", socket.fd());
-    return number_in(file.data(), "scm_fds:") != 0;
+    return engine::number_in(file.data(), "scm_fds:") != 0;
 }
 
 } // namespace
