@@ -68,6 +68,12 @@ int memory() {
     return fd;
 }
 
+// All that the sides share, from the first byte.
+std::span<std::byte> all_of(const shm::Segment& segment) {
+    auto* control = reinterpret_cast<std::byte*>(segment.side(true).mine);
+    return {control - offsetof(shm::Layout, control), sizeof(shm::Layout)};
+}
+
 constexpr std::size_t kBuffer = 256;
 constexpr std::byte kUntouched{0x5c};
 constexpr std::uint64_t kByWrite = 1; // of a completion
@@ -102,7 +108,7 @@ class World {
         shm::Segment near = shm::Segment::adopt(memory(), error);
         far_ = shm::Segment::adopt(memory(), error);
         FUZZ_CHECK(near && far_);
-        fuzz::clear({reinterpret_cast<std::byte*>(far_.side(true).mine), sizeof(shm::Layout)});
+        fuzz::clear(all_of(far_));
         int ends[2];
         FUZZ_CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) ==
                    0);
@@ -182,13 +188,14 @@ void World::record(Input& input) {
 
 // Anything, anywhere.
 void World::scribble(Input& input) {
-    auto* memory =
-        reinterpret_cast<std::byte*>(view_.mine < view_.peers ? view_.mine : view_.peers);
-    const std::size_t control = 2 * sizeof(shm::Control);
-    const std::size_t most = input.octet() < 160 ? control : sizeof(shm::Layout);
-    const std::size_t at = input.number() % most;
+    const auto all = all_of(far_);
+    const auto memory = input.octet() < 160 ? all.subspan(offsetof(shm::Layout, control),
+                                                          sizeof(shm::Layout::control))
+                                            : all;
+    const std::size_t at = input.number() % memory.size();
     const Bytes bytes = input.bytes(1 + input.octet() % 16);
-    std::copy_n(bytes.begin(), std::min(bytes.size(), most - at), memory + at);
+    std::copy_n(bytes.begin(), std::min(bytes.size(), memory.size() - at),
+                memory.begin() + static_cast<std::ptrdiff_t>(at));
 }
 
 // It will complete, or has (FLS-1).
