@@ -227,7 +227,7 @@ class Domain : private Pollable {
     // until the next call on any link.
     static constexpr std::size_t kScratchSize = 128 * 1024;
     // For what is large and seldom touched, of each connection. Under the lock.
-    static constexpr std::size_t kSparseSize = 3072;
+    static constexpr std::size_t kSparseSize = 3840;
     base::Slabs<kSparseSize>& sparse_memory() { return sparse_memory_; }
     std::span<std::byte> out_scratch() { return {out_scratch_.get(), kScratchSize}; }
     std::span<std::byte> in_scratch() { return {in_scratch_.get(), kScratchSize}; }

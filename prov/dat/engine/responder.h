@@ -11,8 +11,9 @@
 #include "engine/mr_table.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <span>
 
 namespace dat::engine {
 
@@ -53,22 +54,25 @@ Permission carry_out(Endpoint& endpoint, OpCode op, const AtomicOperands& with, 
 // than were agreed (U-14). `sent`: how many the link has sent in all.
 template <class Response> class Responses {
   public:
-    // Throws std::bad_alloc.
-    explicit Responses(std::uint16_t agreed)
-        : agreed_(agreed), ring_(std::max<std::uint16_t>(agreed, 1)) {}
+    // How many places it has.
+    static constexpr std::size_t places(std::uint16_t agreed) {
+        return std::max<std::uint16_t>(agreed, 1);
+    }
+    // `ring`: places(agreed), the caller's; what is in them is not read before it is written.
+    Responses(std::uint16_t agreed, std::span<Response> ring) : agreed_(agreed), ring_(ring) {}
 
     bool all(std::uint64_t sent) const { return sent == queued_; }
     bool has_room(std::uint64_t sent) const { return queued_ - sent < agreed_; }
     // Precondition: has_room().
     void queue(const Response& response) { ring_[queued_++ % ring_.size()] = response; }
-    // The next one. There is something where all() holds, too, which means nothing.
+    // The next one. Where all() holds, a place that may never have been written.
     Response& next(std::uint64_t sent) { return ring_[sent % ring_.size()]; }
     const Response& next(std::uint64_t sent) const { return ring_[sent % ring_.size()]; }
 
   private:
     const std::uint16_t agreed_;
     std::uint64_t queued_ = 0; // in all
-    std::vector<Response> ring_;
+    const std::span<Response> ring_;
 };
 
 } // namespace dat::engine

@@ -44,7 +44,9 @@ Sender::Sender(engine::Endpoint& endpoint, const LinkParameters& parameters)
       wide_(parameters.wide), crc_(parameters.crc), traces_frames_(traces_frames(endpoint)),
       ord_(parameters.ord), held_(parameters.hold), confirmations_(endpoint),
       reads_(std::max<std::uint16_t>(parameters.ord, 1)),
-      sink_key_(static_cast<std::uint32_t>(engine::random_bits())), responses_(parameters.ird) {
+      sink_key_(static_cast<std::uint32_t>(engine::random_bits())),
+      response_places_(engine::Responses<Response>::places(parameters.ird)),
+      responses_(parameters.ird, response_places_) {
     cursor_.seq = endpoint.core().requests().next();
     cursor_.rtr_due = parameters.send_rtr;
 }

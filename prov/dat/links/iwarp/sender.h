@@ -280,6 +280,7 @@ class Sender {
     std::uint64_t read_head_ = 0;      // reads answered in all
     std::vector<std::uint64_t> reads_; // their requests, by number modulo ord
     const std::uint32_t sink_key_;
+    std::vector<Response> response_places_;
     engine::Responses<Response> responses_;
     std::uint64_t bytes_sent_ = 0;
     bool out_of_memory_ = false;

@@ -38,7 +38,7 @@ std::size_t append(std::vector<std::byte>& to, std::span<const engine::Iov> iov,
 std::uint64_t Sender::first_uncopied() const {
     const std::uint64_t known = left_tail_ > kRecords ? left_tail_ - kRecords : 0;
     std::uint64_t first = left_tail_;
-    while (first != known && left_[first - 1].number >= taken_) {
+    while (first != known && left_at(first - 1).number >= taken_) {
         --first;
     }
     return first;
@@ -58,7 +58,7 @@ const engine::Request* Sender::request_of(const Left& left) const {
 std::uint64_t Sender::bytes_owed(std::uint64_t left, std::uint64_t end) const {
     std::uint64_t bytes = 0;
     for (; left != left_tail_; ++left) {
-        const Left& each = left_[left];
+        const Left& each = left_at(left);
         const engine::Request* request = request_of(each);
         if (!request || !engine::can_be_copied(*request)) {
             return UINT64_MAX;
@@ -84,7 +84,7 @@ Remainder Sender::take_remainder() {
         return remainder; // a peer that breaks the rules gets nothing more
     }
     const std::uint64_t first = first_uncopied();
-    const std::uint64_t from = first != left_tail_ ? left_[first].seq : next_;
+    const std::uint64_t from = first != left_tail_ ? left_at(first).seq : next_;
     const std::uint64_t end = endpoint_.owed_end(from);
     if (end != from) {
         const std::uint64_t bytes = bytes_owed(first, end);
@@ -107,7 +107,7 @@ Remainder Sender::take_remainder() {
 // The records are in the ring already: they name another place from here on.
 void Sender::move_left(std::uint64_t first, Remainder& to) {
     for (std::uint64_t i = first; i != left_tail_; ++i) {
-        const Left& left = left_[i];
+        const Left& left = left_at(i);
         const engine::Request* request = request_of(left);
         if (!request) {
             to.too_much = true;
@@ -180,7 +180,8 @@ void Sender::copy_message(const engine::Request& request, std::uint64_t offset, 
 }
 
 void Sender::copy_atomic(const engine::Request& request, std::uint64_t in_flight, Remainder& to) {
-    const AtomicRequest atomic = atomic_of(request, next_, read_number_++);
+    const AtomicRequest atomic = atomic_of(request, next_, read_number());
+    ++read_count_;
     const auto* bytes = reinterpret_cast<const std::byte*>(&atomic);
     Head head;
     head.kind = Kind::atomic;

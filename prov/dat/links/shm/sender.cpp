@@ -24,6 +24,11 @@ void copy(std::byte* to, std::span<const engine::Iov> iov, std::uint64_t offset,
     }
 }
 
+// nullptr: there are no more than `few`. Throws std::bad_alloc.
+template <class T> std::unique_ptr<T[]> own(std::uint16_t count, std::uint16_t few) {
+    return count > few ? std::make_unique_for_overwrite<T[]>(count) : nullptr;
+}
+
 std::uint8_t flag(bool on, Flags flag) {
     return on ? static_cast<std::uint8_t>(flag) : std::uint8_t{0};
 }
@@ -32,9 +37,13 @@ std::uint8_t flag(bool on, Flags flag) {
 
 Sender::Sender(engine::Endpoint& endpoint, const Side& side, const LinkParameters& parameters)
     : endpoint_(endpoint), side_(side), ord_(parameters.ord),
-      next_(endpoint.core().requests().next()), left_(endpoint.domain().sparse_memory()),
-      confirmations_(endpoint), reads_(std::max<std::uint16_t>(parameters.ord, 1)),
-      responses_(parameters.ird) {}
+      next_(endpoint.core().requests().next()), seldom_(endpoint.domain().sparse_memory()),
+      confirmations_(endpoint), own_reads_(own<Open>(parameters.ord, kFew)),
+      own_responses_(own<Response>(parameters.ird, kFew)),
+      reads_(own_reads_ ? own_reads_.get() : seldom_->reads.data(),
+             std::max<std::uint16_t>(parameters.ord, 1)),
+      responses_(parameters.ird, {own_responses_ ? own_responses_.get() : seldom_->responses.data(),
+                                  engine::Responses<Response>::places(parameters.ird)}) {}
 
 void Sender::part() {
     if (std::exchange(watching_, false)) {
@@ -129,7 +138,7 @@ std::uint64_t Sender::send_piece(const Payload& payload, const Head& head, bool&
         std::memcpy(record->payload.data(), places.data(), count * sizeof(Place));
         elsewhere = true;
         if (payload.seq != UINT64_MAX) {
-            left_[left_tail_++] = {number_, payload.seq, payload.done};
+            left_at(left_tail_++) = {number_, payload.seq, payload.done};
         }
     } else {
         std::byte* to =
@@ -174,8 +183,14 @@ bool Sender::ready() {
     }
     const engine::Request& request = endpoint_.request(next_);
     const bool asks = engine::is_answered(request.op);
-    const bool served = asks && ord_ > 0 && !reads_[read_number_ % reads_.size()].waits;
+    const bool served = asks && ord_ > 0 && !waits_for(read_number());
     return engine::may_go(request, offset_ > 0, open_reads_ > 0, asks, served);
+}
+
+// The place of the read of that number is taken: by it, or by an earlier one.
+bool Sender::waits_for(std::uint32_t number) const {
+    const std::size_t place = number % reads_.size();
+    return place < read_count_ && reads_[place].waits;
 }
 
 // Of a message or write, but its address.
@@ -232,17 +247,17 @@ bool Sender::send_read(engine::Request& request) {
     head.address = request.remote_address;
     write_head(*record, head);
     if (request.op == engine::OpCode::read) {
-        const ReadRequest read{request.length, read_number_, 0};
+        const ReadRequest read{request.length, read_number(), 0};
         record->size = sizeof read;
         std::memcpy(record->payload.data(), &read, sizeof read);
     } else {
-        const AtomicRequest atomic = atomic_of(request, next_, read_number_);
+        const AtomicRequest atomic = atomic_of(request, next_, read_number());
         record->size = sizeof atomic;
         std::memcpy(record->payload.data(), &atomic, sizeof atomic);
     }
     publish(*record, 0);
-    reads_[read_number_ % reads_.size()] = {next_, read_number_, true, false};
-    ++read_number_;
+    reads_[read_number() % reads_.size()] = {next_, read_number(), true, false};
+    ++read_count_;
     ++open_reads_;
     ++next_;
     return true;
@@ -250,7 +265,7 @@ bool Sender::send_read(engine::Request& request) {
 
 engine::Request* Sender::waiting(std::uint32_t number, bool atomic) {
     const Open& open = reads_[number % reads_.size()];
-    if (!open.waits || open.number != number || open.again) {
+    if (!waits_for(number) || open.number != number || open.again) {
         return nullptr;
     }
     engine::Request& request = endpoint_.request(open.seq);
@@ -270,9 +285,10 @@ void Sender::ask_again(std::uint32_t number) {
 }
 
 bool Sender::send_again() {
-    const auto open = std::find_if(reads_.begin(), reads_.end(),
+    const auto written = reads_.first(std::min<std::uint64_t>(read_count_, reads_.size()));
+    const auto open = std::find_if(written.begin(), written.end(),
                                    [](const Open& each) { return each.waits && each.again; });
-    DAT_ASSERT(open != reads_.end());
+    DAT_ASSERT(open != written.end());
     Record* record = claim(0);
     if (!record) {
         return false;

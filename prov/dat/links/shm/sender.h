@@ -14,12 +14,13 @@
 #include "links/shm/remainder.h"
 #include "links/shm/segment.h"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <span>
 #include <type_traits>
-#include <vector>
 
 namespace dat::shm {
 
@@ -90,10 +91,10 @@ class Sender final : private engine::RegionWatcher {
     static constexpr std::uint64_t kPulled = 1024 * 1024;
 
     struct Open { // a read or atomic on its way
-        std::uint64_t seq = 0;
-        std::uint32_t number = 0;
-        bool waits = false;
-        bool again = false;
+        std::uint64_t seq;
+        std::uint32_t number;
+        bool waits;
+        bool again;
     };
     struct Response {
         std::uint32_t number;
@@ -118,26 +119,37 @@ class Sender final : private engine::RegionWatcher {
         std::uint64_t offset; // of its bytes there
     };
     static_assert(std::is_trivial_v<Left>);
-    // kRecords of them.
-    class LeftRing {
+    // So many reads and responses have a place in memory that a link without any does not touch.
+    static constexpr std::uint16_t kFew = 16;
+    // What most links never touch. Nothing in it is read before it is written.
+    struct Seldom {
+        std::array<Left, kRecords> left; // the last ones, see left_at()
+        std::array<Open, kFew> reads;
+        std::array<Response, kFew> responses;
+    };
+    static_assert(std::is_trivially_destructible_v<Seldom> &&
+                  sizeof(Seldom) <= engine::Domain::kSparseSize);
+    class SeldomTouched {
       public:
         using Memory = base::Slabs<engine::Domain::kSparseSize>;
-        explicit LeftRing(Memory& memory) // throws std::bad_alloc
-            : memory_(memory), at_(static_cast<Left*>(memory.take())) {}
-        LeftRing(const LeftRing&) = delete;
-        LeftRing& operator=(const LeftRing&) = delete;
-        ~LeftRing() { memory_.give_back(at_); }
-        Left& operator[](std::uint64_t number) const { return at_[number % kRecords]; }
+        explicit SeldomTouched(Memory& memory) // throws std::bad_alloc
+            : memory_(memory), at_(static_cast<Seldom*>(memory.take())) {}
+        SeldomTouched(const SeldomTouched&) = delete;
+        SeldomTouched& operator=(const SeldomTouched&) = delete;
+        ~SeldomTouched() { memory_.give_back(at_); }
+        Seldom* operator->() const { return at_; }
 
       private:
-        static_assert(kRecords * sizeof(Left) <= engine::Domain::kSparseSize);
         Memory& memory_;
-        Left* const at_;
+        Seldom* const at_;
     };
 
+    Left& left_at(std::uint64_t number) const { return seldom_->left[number % kRecords]; }
     void region_gone() override;
     bool ready();
     bool send_request();
+    std::uint32_t read_number() const { return static_cast<std::uint32_t>(read_count_); }
+    bool waits_for(std::uint32_t number) const;
     bool send_read(engine::Request& request);
     bool send_again();
     bool send_response();
@@ -166,10 +178,10 @@ class Sender final : private engine::RegionWatcher {
     std::uint64_t bytes_ = 0;  // of the byte ring in all
     std::uint64_t taken_ = 0;  // as far as known: by the peer
     std::uint64_t bytes_taken_ = 0;
-    std::uint64_t next_;          // the request that goes next
-    std::uint64_t offset_ = 0;    // bytes of it that have gone
-    const LeftRing left_;         // the last ones, by their number modulo kRecords
-    std::uint64_t left_tail_ = 0; // how many there have been
+    std::uint64_t next_;       // the request that goes next
+    std::uint64_t offset_ = 0; // bytes of it that have gone
+    const SeldomTouched seldom_;
+    std::uint64_t left_tail_ = 0; // how many there have been in seldom_->left
     bool elsewhere_ = false;      // a piece of it lies where it was
     bool stuck_ = false;
     bool violated_ = false;
@@ -179,10 +191,13 @@ class Sender final : private engine::RegionWatcher {
     std::uint32_t confirmed_ = 0; // what the peer had placed when last looked at
     engine::Confirmations confirmations_;
     std::uint32_t open_reads_ = 0;
-    std::uint32_t again_ = 0; // of them to be asked for again
-    std::uint32_t read_number_ = 0;
-    std::vector<Open> reads_;    // by number modulo ord
-    std::uint64_t response_ = 0; // sent in all
+    std::uint32_t again_ = 0;      // of them to be asked for again
+    std::uint64_t read_count_ = 0; // in all; its lower half is the number of the next
+    // Where there are more than kFew.
+    const std::unique_ptr<Open[]> own_reads_;
+    const std::unique_ptr<Response[]> own_responses_;
+    const std::span<Open> reads_; // by number modulo ord; the first read_count_ have been written
+    std::uint64_t response_ = 0;  // sent in all
     std::uint64_t response_offset_ = 0;
     engine::Responses<Response> responses_;
     engine::Refusal refusal_ = engine::Refusal::none;
