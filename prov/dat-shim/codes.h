@@ -159,6 +159,16 @@ inline constexpr Return kTimeoutExpired = static_cast<Return>(Type::timeout_expi
 
 constexpr Type type_of(Return code) { return static_cast<Type>(code & 0x3fff0000U); }
 
+// A post found its queue full. A program that posts until then, and goes on behind the next
+// completion, has done nothing wrong, so no line says it. The bit, that of warnings, tells it from
+// other want of resources, and is in no code that a call answers.
+inline constexpr Return kUnsaid = 0x40000000U;
+inline constexpr Return kQueueFull =
+    fail(Type::insufficient_resources, Sub::resource_memory) | kUnsaid;
+inline constexpr Return kSharedQueueFull =
+    fail(Type::insufficient_resources, Sub::resource_srq) | kUnsaid;
+inline constexpr Return kEvdFull = fail(Type::queue_full) | kUnsaid;
+
 // The parameter that is wrong, counted from 1.
 constexpr Return bad_argument(unsigned which) {
     return fail(Type::invalid_parameter,

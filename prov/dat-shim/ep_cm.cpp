@@ -195,7 +195,7 @@ Return Ep::bind(Rmr& rmr, const Rmr::Bound& what, std::uint64_t cookie, std::uin
     }
     Slot* const slot = begin(requests_, Operation::bind, cookie, flags);
     if (!slot) {
-        return fail(Type::insufficient_resources, Sub::resource_memory);
+        return kQueueFull;
     }
     slot->rmr = rmr.handle();
     fi_dat_bind bind{};
@@ -223,7 +223,7 @@ Return Ep::bind(Rmr& rmr, const Rmr::Bound& what, std::uint64_t cookie, std::uin
         rmr.bound = what;
         return kSuccess;
     case -FI_EAGAIN:
-        return fail(Type::insufficient_resources, Sub::resource_memory);
+        return kQueueFull;
     case -FI_EOPBADSTATE:
         return state_error();
     case -FI_EACCES:
@@ -256,6 +256,7 @@ Return Ep::post_failed(ssize_t rc) const {
     case -FI_EOPBADSTATE:
         return state_error();
     case -FI_EAGAIN:
+        return kQueueFull;
     case -FI_ENOMEM:
         return fail(Type::insufficient_resources, Sub::resource_memory);
     case -FI_EOPNOTSUPP: // the peer is no `dat`, or serves no reads

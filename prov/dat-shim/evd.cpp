@@ -323,7 +323,7 @@ Return Evd::post_software(void* pointer) {
     {
         const std::lock_guard lock(mutex_);
         if (software_ >= static_cast<std::uint32_t>(length_)) { // U-15
-            return fail(Type::queue_full);
+            return kEvdFull;
         }
         Event event{};
         event.number = Number::software;

@@ -61,7 +61,7 @@ Return Ep::post_message(std::int32_t count, const Triplet* iov, std::uint64_t co
     }
     Slot* const slot = begin(requests_, Operation::send, cookie, flags);
     if (!slot) [[unlikely]] {
-        return fail(Type::insufficient_resources, Sub::resource_memory);
+        return kQueueFull;
     }
     message.msg_iov = segments;
     message.desc = nullptr;
@@ -96,7 +96,7 @@ Return Ep::post_any_recv(std::int32_t count, const Triplet* iov, std::uint64_t c
     }
     Slot* const slot = begin(receives_, Operation::receive, cookie, flags);
     if (!slot) [[unlikely]] {
-        return fail(Type::insufficient_resources, Sub::resource_memory);
+        return kQueueFull;
     }
     message.msg_iov = segments;
     message.desc = nullptr;
@@ -130,7 +130,7 @@ Return Ep::post_read(std::int32_t count, const Triplet* iov, std::uint64_t cooki
     }
     Slot* const slot = begin(requests_, Operation::rdma_read, cookie, flags);
     if (!slot) [[unlikely]] {
-        return fail(Type::insufficient_resources, Sub::resource_memory);
+        return kQueueFull;
     }
     const fi_rma_iov there{remote.virtual_address, total, remote.rmr_context};
     message.msg_iov = segments;
@@ -165,7 +165,7 @@ Return Ep::post_any_write(std::int32_t count, const Triplet* iov, std::uint64_t 
     Slot* const slot = begin(
         requests_, immediate ? Operation::write_immediate : Operation::rdma_write, cookie, flags);
     if (!slot) [[unlikely]] {
-        return fail(Type::insufficient_resources, Sub::resource_memory);
+        return kQueueFull;
     }
     const fi_rma_iov there{remote.virtual_address, total, remote.rmr_context};
     message.msg_iov = segments;
@@ -206,7 +206,7 @@ Return Ep::post_atomic(const Triplet& local, const Remote& remote, std::uint64_t
     Slot* const slot =
         begin(requests_, compare ? Operation::compare_swap : Operation::fetch_add, cookie, flags);
     if (!slot) {
-        return fail(Type::insufficient_resources, Sub::resource_memory);
+        return kQueueFull;
     }
     const fi_ioc with{&operand, 1};
     const fi_ioc against{const_cast<std::uint64_t*>(compare), 1};

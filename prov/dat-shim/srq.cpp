@@ -121,7 +121,7 @@ void Srq::release(Slot& slot) {
 Return Srq::post(const iovec* segments, std::size_t count, std::uint64_t cookie) {
     Slot* const slot = take(); // SRQ-7
     if (!slot) {
-        return fail(Type::insufficient_resources, Sub::resource_srq);
+        return kSharedQueueFull;
     }
     *slot = {};
     slot->srq = this;
@@ -134,7 +134,8 @@ Return Srq::post(const iovec* segments, std::size_t count, std::uint64_t cookie)
         if (rc == -FI_EFAULT) { // FI_DAT_CHECK_BUFFERS
             return fail(Type::invalid_address);
         }
-        return fail(Type::insufficient_resources, Sub::resource_srq);
+        return rc == -FI_EAGAIN ? kSharedQueueFull
+                                : fail(Type::insufficient_resources, Sub::resource_srq);
     }
     return kSuccess;
 }

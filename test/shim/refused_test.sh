@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #
 # A call that is refused says why, in one line: its name, the code and, where it is known, the value
-# and what is offered (dat_shim(7), ENVIRONMENT). In a network namespace with a second interface,
-# which ends with the program. Exit 77, with the reason, where there can be none.
+# and what is offered. A post that finds its queue full writes none (dat_shim(7), ENVIRONMENT). In a
+# network namespace with a second interface, which ends with the program. Exit 77, with the reason,
+# where there can be none.
 set -u
 
 programs=${DAT_BUILDDIR:-.}/test/shim
@@ -36,7 +37,8 @@ for version in 1.2 2.0; do
     other=$((3 - major))
     # 1.2 has no extensions, and another name for the code.
     flags=0x3f1 privileges=0x73 none=DAT_PROVIDER_NOT_FOUND
-    [ $major = 2 ] || flags=0x1f1 privileges=0x33 none=DAT_NAME_NOT_FOUND
+    extension=$'\ndat_extension_op(): DAT_INVALID_PARAMETER, DAT_INVALID_ARG6'
+    [ $major = 2 ] || flags=0x1f1 privileges=0x33 none=DAT_NAME_NOT_FOUND extension=
     cat >"$work/wanted" <<END
 dat_ia_openv(): $none, DAT_MAJOR_NOT_FOUND: version $other.0 is asked for; this library is for $major.x
 dat_ia_openv(): $none, DAT_MINOR_NOT_FOUND: version $major.$((minor + 1)) is asked for; the entry "listed" of dat.conf says u$version
@@ -55,6 +57,14 @@ dat_lmr_create(): DAT_INVALID_PARAMETER, DAT_INVALID_ARG4: a length of 0
 dat_psp_create(): DAT_INVALID_PARAMETER, DAT_INVALID_ARG2: a qualifier of 65536, which has no port in its low 16 bits
 dat_psp_create(): DAT_INVALID_PARAMETER, DAT_INVALID_ARG4: flags of 0x7: DAT_PSP_CONSUMER_FLAG or DAT_PSP_PROVIDER_FLAG
 dat_psp_create(): DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CR: an EVD for requests has to be made with DAT_EVD_CR_FLAG, on the same IA
+dat_ep_post_recv(): DAT_INVALID_PARAMETER, DAT_INVALID_ARG5
+dat_ep_post_send(): DAT_INVALID_PARAMETER, DAT_INVALID_ARG5
+dat_ep_post_rdma_write(): DAT_INVALID_PARAMETER, DAT_INVALID_ARG6
+dat_ep_post_rdma_read(): DAT_INVALID_PARAMETER, DAT_INVALID_ARG6
+dat_rmr_bind(): DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_RMR
+dat_srq_post_recv(): DAT_INVALID_PARAMETER, DAT_INVALID_ARG2
+dat_srq_resize(): DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_SRQ
+dat_evd_post_se(): DAT_INVALID_PARAMETER, DAT_INVALID_ARG2$extension
 dat_evd_dequeue(): DAT_INVALID_PARAMETER, DAT_INVALID_ARG2
 END
     sed -E 's/^libdat:[a-z_]+\(\):[1-9][0-9]*<warn> //; s/0x[0-9a-f]{6,}/HANDLE/g' "$work/lines" |

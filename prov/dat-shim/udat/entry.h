@@ -31,15 +31,17 @@
 
 namespace dat::shim::udat {
 
-// A line of the log says that the call was refused, or failed.
-[[gnu::cold]] void say_why(DAT_RETURN code, const char* call);
+// What the call answers that was refused, or failed. A line of the log says so, but where a queue
+// is full (kUnsaid), or a signal has interrupted the call.
+[[gnu::cold]] DAT_RETURN refused(Return code, const char* call);
 
-// That there is nothing has no class bit, and is said by no line.
-[[gnu::always_inline]] inline DAT_RETURN told(DAT_RETURN code, const char* call) {
+// `code`, in the words of this version. That there is nothing has no class bit, and is said by no
+// line.
+[[gnu::always_inline]] inline DAT_RETURN told(Return code, const char* call) {
     if ((code & DAT_CLASS_ERROR) != 0) [[unlikely]] {
-        say_why(code, call);
+        return refused(code, call);
     }
-    return code;
+    return to_api(code);
 }
 
 // What every entry point is: its code, in the words of this version. None calls another: a thread
@@ -48,11 +50,11 @@ template <class Call>
 DAT_RETURN answer(Call&& call, const char* name = __builtin_FUNCTION()) noexcept {
     try {
         const Inside here;
-        return told(to_api(call()), name);
+        return told(call(), name);
     } catch (const std::bad_alloc&) {
-        return told(to_api(fail(Type::insufficient_resources, Sub::resource_memory)), name);
+        return told(fail(Type::insufficient_resources, Sub::resource_memory), name);
     } catch (...) {
-        return told(to_api(fail(Type::internal_error)), name);
+        return told(fail(Type::internal_error), name);
     }
 }
 
@@ -61,13 +63,13 @@ template <class Call>
 DAT_RETURN answer_sleeper(Call&& call, const char* name = __builtin_FUNCTION()) {
     try {
         const Inside here;
-        return told(to_api(call()), name);
+        return told(call(), name);
     } catch (const abi::__forced_unwind&) {
         throw;
     } catch (const std::bad_alloc&) {
-        return told(to_api(fail(Type::insufficient_resources, Sub::resource_memory)), name);
+        return told(fail(Type::insufficient_resources, Sub::resource_memory), name);
     } catch (...) {
-        return told(to_api(fail(Type::internal_error)), name);
+        return told(fail(Type::internal_error), name);
     }
 }
 

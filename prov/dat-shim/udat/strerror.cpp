@@ -162,12 +162,14 @@ const char* subtype_name(DAT_RETURN code) {
 
 } // namespace
 
-void say_why(DAT_RETURN code, const char* call) {
-    const char* const type = type_name(code);
-    const char* const subtype = subtype_name(code);
-    if (DAT_GET_TYPE(code) != DAT_INTERRUPTED_CALL) { // by a signal
+DAT_RETURN refused(Return code, const char* call) {
+    const DAT_RETURN answered = to_api(code & ~kUnsaid);
+    if ((code & kUnsaid) == 0 && type_of(code) != Type::interrupted_call) {
+        const char* const type = type_name(answered);
+        const char* const subtype = subtype_name(answered);
         say_refused(call, type ? type : "", subtype ? subtype : "");
     }
+    return answered;
 }
 
 } // namespace dat::shim::udat
