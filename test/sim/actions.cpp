@@ -56,6 +56,8 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(Fault::count_)> 
     "completion_after_free",
     "no_handshake_limit",
     "no_rnr_limit",
+    "no_end_grace",
+    "end_grace_breaks",
     "forget_requester"};
 
 } // namespace

@@ -138,6 +138,7 @@ void World::place_staged(int host, Conn& conn) {
     if (!may || !is_current(host, conn)) {
         return;
     }
+    const std::size_t before = side.staged.size();
     while (!side.staged.empty() && !ep.receives().idle()) {
         const Message message = side.staged.front();
         side.staged.erase(side.staged.begin());
@@ -150,8 +151,14 @@ void World::place_staged(int host, Conn& conn) {
         reap(host);
         send(conn, host, MessageKind::ack, message.seq);
     }
-    if (side.staged.empty() && side.peer_closed) {
+    if (!side.peer_closed) {
+        return;
+    }
+    if (side.staged.empty()) {
         happen(host, Stimulus::peer_disconnected, side.attempt);
+    } else if (side.staged.size() < before) { // U-67: the grace runs while nothing moves
+        disarm(host, TimerKind::end_grace, conn);
+        arm(host, TimerKind::end_grace, conn, config_.end_grace_us);
     }
 }
 
@@ -172,8 +179,8 @@ void World::acknowledged(int host, Conn& conn, std::uint64_t seq) {
     settle(host);
 }
 
-// The peer's end, or the connection's, arrives. A graceful one waits for what
-// came before it; no longer than the receiver-not-ready limit (U-9 (b)).
+// The peer's end, or the connection's, arrives. One in order waits for what came
+// before it; no longer than the grace (U-67).
 void World::peer_ends(Conn& conn, int host, Stimulus stimulus) {
     Side& side = side_of(conn, host);
     side.told_end = true;
@@ -188,7 +195,7 @@ void World::peer_ends(Conn& conn, int host, Stimulus stimulus) {
     const bool waits = is_current(host, conn) && in_data_state(host) && !side.staged.empty();
     if (stimulus == Stimulus::peer_disconnected && waits) {
         side.peer_closed = true;
-        arm(host, TimerKind::rnr, conn, config_.rnr_us);
+        arm(host, TimerKind::end_grace, conn, config_.end_grace_us);
         return;
     }
     happen(host, stimulus, side.attempt);

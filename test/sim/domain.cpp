@@ -50,7 +50,11 @@ void World::after(int host, Stimulus stimulus, State before, const core::Outcome
         raise(host, outcome.event);
     }
     if (h.ep.state() == State::ending && before != State::ending) {
-        close_link(host, stimulus == Stimulus::broken);
+        const bool broken = stimulus == Stimulus::broken;
+        if (broken) {
+            check_broken(host);
+        }
+        close_link(host, broken);
     }
     if (h.ep.state() == State::disconnect_pending && before == State::connected) {
         if (Conn* conn = current(host)) {
@@ -225,6 +229,18 @@ void World::check_delivery(int host) {
     }
 }
 
+// U-67: a peer that ended in order has not broken the connection, whatever of it waits for
+// a receive. The connection itself may break meanwhile, and a receive may be too short.
+void World::check_broken(int host) {
+    const Conn* conn = current(host);
+    const core::DtoStream& receives = host_(host).ep.receives();
+    const bool short_receive = !receives.idle() && receives.finished(receives.first());
+    if (conn && conn->side[static_cast<std::size_t>(host)].peer_closed && !conn->lost &&
+        !short_receive) {
+        violate(host, "U-67: BROKEN, but the peer had ended in order");
+    }
+}
+
 // EP-67: an event has its cause in its own attempt, never in an older one.
 void World::check_cause(int host, Event event) {
     Conn* conn = current(host);
@@ -252,6 +268,7 @@ void World::timer_fires(const Timer& timer) {
     const int host = timer.host;
     Conn* conn = find(timer.conn);
     const bool live = conn && is_current(host, *conn) && in_data_state(host);
+    const bool peer_closed = conn && conn->side[static_cast<std::size_t>(host)].peer_closed;
     core::DtoStatus status = DtoStatus::transport;
     switch (timer.kind) {
     case TimerKind::connect:
@@ -260,19 +277,22 @@ void World::timer_fires(const Timer& timer) {
     case TimerKind::handshake:
         happen(host, Stimulus::handshake_failed, timer.attempt);
         return;
-    case TimerKind::rnr: {
-        if (!live) {
-            return;
-        }
-        const Side& side = conn->side[static_cast<std::size_t>(host)];
-        const bool stuck_drain = host_(host).ep.state() == State::disconnect_pending;
-        const bool stuck_input = side.peer_closed && !side.staged.empty();
-        if (!stuck_drain && !stuck_input) {
+    case TimerKind::rnr: // a drain; the grace is for one whose peer has ended
+        if (!live || host_(host).ep.state() != State::disconnect_pending || peer_closed) {
             return;
         }
         status = DtoStatus::receiver_not_ready;
         break;
-    }
+    case TimerKind::end_grace:
+        if (!live || !peer_closed) {
+            return;
+        }
+        if (config_.fault != Fault::end_grace_breaks) {
+            happen(host, Stimulus::peer_disconnected, timer.attempt); // U-67
+            return;
+        }
+        status = DtoStatus::receiver_not_ready;
+        break;
     case TimerKind::keepalive:
         if (!live || !conn->lost) {
             return;

@@ -70,7 +70,8 @@ MessageKind World::farewell(int host, const Conn& conn) const {
 void World::arm(int host, TimerKind kind, const Conn& conn, std::int64_t after_us) {
     const bool left_out =
         (kind == TimerKind::handshake && config_.fault == Fault::no_handshake_limit) ||
-        (kind == TimerKind::rnr && config_.fault == Fault::no_rnr_limit);
+        (kind == TimerKind::rnr && config_.fault == Fault::no_rnr_limit) ||
+        (kind == TimerKind::end_grace && config_.fault == Fault::no_end_grace);
     if (!left_out) {
         timers_.push_back({kind, host, conn.id, conn.side[static_cast<std::size_t>(host)].attempt,
                            config_.timed ? now_us_ + after_us : 0});

@@ -44,7 +44,7 @@ struct Side {
     bool open = true;   // may still send
     bool bound = false; // an attempt of this host's endpoint uses it
     core::Attempt attempt{};
-    bool peer_closed = false;     // the peer's end waits behind `staged` (U-9)
+    bool peer_closed = false;     // the peer's end waits behind `staged` (U-67)
     bool drained = false;         // this side ended gracefully, its requests delivered
     bool told_end = false;        // the network delivered the peer's end here
     bool accepted = false;        // what the Consumer of this side did: accept
@@ -80,6 +80,7 @@ enum class TimerKind : std::uint8_t {
     connect,   // EP-44
     handshake, // U-65
     rnr,       // U-9, receiver not ready
+    end_grace, // U-67
     keepalive, // U-65; armed once the connection has been lost
 };
 

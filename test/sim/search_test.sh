@@ -14,8 +14,9 @@ for size in $("$search" --list); do
     "$search" --size "$size" || failed=$((failed + 1))
 done
 
-# EP-67, CR-6, U-65, U-9
-for fault in no_attempt_check forget_requester no_handshake_limit no_rnr_limit; do
+# EP-67, CR-6, U-65, U-9, U-67
+for fault in no_attempt_check forget_requester no_handshake_limit no_rnr_limit no_end_grace \
+    end_grace_breaks; do
     echo "== full, $fault"
     found=$("$search" --size full --fault "$fault")
     status=$?

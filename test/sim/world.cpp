@@ -428,7 +428,7 @@ void World::check_rest() {
         const Conn* conn = current(host);
         if (conn && in_data_state(host) &&
             (conn->lost || conn->side[static_cast<std::size_t>(host)].told_end)) {
-            violate(host, "U-9, U-65: connected to a peer that has gone");
+            violate(host, "U-65, U-67: connected to a peer that has gone");
         }
     }
 }

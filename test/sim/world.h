@@ -42,6 +42,8 @@ enum class Fault : std::uint8_t {
     completion_after_free,    // flushes are queued after free has returned (FREE-2)
     no_handshake_limit,       // U-65
     no_rnr_limit,             // U-9
+    no_end_grace,             // U-67
+    end_grace_breaks,         // a peer's end behind the grace is a broken connection (U-67)
     forget_requester,         // CR-6
     count_,
 };
@@ -128,6 +130,7 @@ struct Config {
     std::int64_t connect_timeout_us = 5'000'000;
     std::int64_t handshake_us = 10'000'000;
     std::int64_t rnr_us = 10'000'000;
+    std::int64_t end_grace_us = 10'000'000;
     std::int64_t keepalive_us = 30'000'000;
 
     friend bool operator==(const Config&, const Config&) = default;
@@ -290,6 +293,7 @@ class World {
     void complete(int host, Direction direction, const core::DtoStream::Done& done);
     void raise(int host, core::Event event);
     void check_delivery(int host);
+    void check_broken(int host);
     void check_cause(int host, core::Event event);
 
     void note(int host, std::string_view what, std::string_view detail = {});
