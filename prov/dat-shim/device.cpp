@@ -149,14 +149,27 @@ std::int32_t mtu_of(const sockaddr& address) {
 } // namespace
 
 bool out_of_descriptors() {
-    const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (fd >= 0) {
-        kernel::close(fd);
+    // The connection manager, the device and its events, and what is read meanwhile.
+    constexpr std::size_t kForDevices = 8;
+    const kernel::NoCancel while_reading;
+    std::error_code error;
+    const std::filesystem::directory_iterator devices(kDevices, error);
+    std::vector<int> taken;
+    const std::size_t wanted =
+        error || devices == std::filesystem::directory_iterator() ? 1 : kForDevices;
+    int fd = 0;
+    while (taken.size() < wanted && (fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)) >= 0) {
+        taken.push_back(fd);
     }
-    return fd < 0 && (errno == EMFILE || errno == ENFILE);
+    const bool out = fd < 0 && (errno == EMFILE || errno == ENFILE);
+    std::ranges::for_each(taken, kernel::close);
+    return out;
 }
 
 Info offer_of(const std::string& adapter) {
+    if (out_of_descriptors()) {
+        return {};
+    }
     const Addresses addresses;
     Info info;
     if (is_port(adapter)) {

@@ -58,9 +58,12 @@ struct World : verbs::DomainOwner {
     std::unique_ptr<verbs::Queues> queues(std::uint32_t requests = 8, std::uint32_t receives = 8) {
         return verbs::Queues::make(domain, kind(requests, receives), domain.anchor());
     }
-    void connect(Side& side) {
+    // Returns what it goes out from.
+    verbs::SocketAddress connect(Side& side) {
         const engine::BiasedLockOwner in(engine.biased_lock());
-        cr_assert_eq(verbs::connect(domain, side.endpoint, address(2), address(1), {}, {}), 0);
+        verbs::SocketAddress source = address(1);
+        cr_assert_eq(verbs::connect(domain, side.endpoint, address(2), source, {}, {}), 0);
+        return source;
     }
     void connected(Side& side) {
         connect(side);
@@ -207,6 +210,24 @@ Test(verbs_device, resolving_and_retries__are_limited_as_the_settings_say) {
     cr_assert_eq(state().ready.retry_cnt, 3);
     cr_assert_eq(state().ready.timeout, 9);
     cr_assert_eq(state().ready_mask & IBV_QP_TIMEOUT, IBV_QP_TIMEOUT);
+}
+
+// EP-10: a program asks for its port as soon as the call is back.
+Test(verbs_device, a_port__is_bound_by_connect) {
+    World world;
+    Side side(world.engine);
+    const verbs::SocketAddress from = world.connect(side);
+    cr_assert_eq(from.port(), fake::kPort);
+    world.await([&] { return side.connected(); });
+}
+
+// What is wrong with the address is said when it is resolved.
+Test(verbs_device, an_address_that_cannot_be_bound__is_for_the_connection_manager_to_refuse) {
+    World world;
+    Side side(world.engine);
+    state().bind_error = EADDRNOTAVAIL;
+    cr_assert_eq(world.connect(side).port(), 0);
+    world.await([&] { return side.connected(); });
 }
 
 Test(verbs_device, ack_timeout_that_is_not_set__is_the_connection_managers) {

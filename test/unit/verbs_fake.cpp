@@ -312,7 +312,16 @@ int rdma_destroy_id(rdma_cm_id* id) {
     }
     return fake::unmake(id);
 }
-int rdma_bind_addr(rdma_cm_id* id, sockaddr*) {
+int rdma_bind_addr(rdma_cm_id* id, sockaddr* address) {
+    if (state().bind_error != 0) {
+        errno = state().bind_error;
+        return -1;
+    }
+    if (address) {
+        sockaddr_in& own = id->route.addr.src_sin;
+        std::memcpy(&own, address, sizeof own);
+        own.sin_port = own.sin_port == 0 ? htons(fake::kPort) : own.sin_port;
+    }
     id->verbs = &state().shared[0];
     id->port_num = 1;
     return 0;

@@ -24,6 +24,8 @@ struct Inside {
     ~Inside() { --inside; }
 };
 
+inline constexpr std::uint16_t kPort = 4567; // what is bound without a port gets this one
+
 struct State {
     State();
 
@@ -51,6 +53,7 @@ struct State {
     bool answers = true;
     std::atomic<bool> calls{false}; // such a call
     rdma_cm_id* last_id = nullptr;
+    int bind_error = 0; // why no id can be bound; 0: it can
     int address_ms = 0; // what it was asked to find an address in, and a route
     int route_ms = 0;
     int notified = 0;

@@ -237,8 +237,9 @@ void connects(bool with_shared, long nth) {
         {
             const engine::BiasedLockOwner in(world.engine.biased_lock());
             World::took_place(verbs::prepare(world.domain, party.endpoint(), false));
+            verbs::SocketAddress source = address(1);
             World::took_place(
-                verbs::connect(world.domain, party.endpoint(), address(2), address(1), {}, {}));
+                verbs::connect(world.domain, party.endpoint(), address(2), source, {}, {}));
         }
         world.await([&] { return !party.side.events.empty(); });
         cr_assert(party.side.connected() || has_failed);
@@ -258,8 +259,9 @@ void gives_up(long nth) {
     state().calls = false;
     {
         const engine::BiasedLockOwner in(world.engine.biased_lock());
+        verbs::SocketAddress source = address(1);
         World::took_place(
-            verbs::connect(world.domain, party.endpoint(), address(2), address(1), {}, {}));
+            verbs::connect(world.domain, party.endpoint(), address(2), source, {}, {}));
     }
     world.await([&] { return state().calls || !party.side.events.empty(); });
     cr_assert(party.side.events.empty() || has_failed);
@@ -347,8 +349,9 @@ Test(verbs_no_memory, private_data__is_what_was_given) {
     constexpr std::array<std::byte, 3> kData{std::byte{1}, std::byte{2}, std::byte{3}};
     {
         const engine::BiasedLockOwner in(world.engine.biased_lock());
-        cr_assert_eq(
-            verbs::connect(world.domain, party.endpoint(), address(2), address(1), kData, {}), 0);
+        verbs::SocketAddress source = address(1);
+        cr_assert_eq(verbs::connect(world.domain, party.endpoint(), address(2), source, kData, {}),
+                     0);
     }
     world.await([&] { return state().param.private_data != nullptr; });
     cr_assert_eq(state().param.private_data_len, 56);

@@ -100,7 +100,12 @@ int Endpoint::start_connect(const net::SocketAddress& destination,
         if (!keeps_port_) {
             source.set_port(0);
         }
-        return verbs::connect(*device, engine_, destination, source, data, connect_timeout());
+        const int rc =
+            verbs::connect(*device, engine_, destination, source, data, connect_timeout());
+        if (rc == 0) {
+            name_ = source;
+        }
+        return rc;
     }
     if (!keeps_port_) {
         const char* unfit = source_unfit(destination);

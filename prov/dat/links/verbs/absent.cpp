@@ -54,7 +54,7 @@ int make_fork_safe() { return ENOSYS; }
 
 ConnRequest::~ConnRequest() = default;
 bool ConnRequest::reject(std::span<const std::byte>) { return false; }
-int connect(Domain&, engine::Endpoint&, const SocketAddress&, const SocketAddress&,
+int connect(Domain&, engine::Endpoint&, const SocketAddress&, SocketAddress&,
             std::span<const std::byte>, std::optional<std::chrono::microseconds>) {
     return -ENODEV;
 }

@@ -158,7 +158,7 @@ rdma_conn_param Handshake::parameters(std::size_t frame) {
     return param;
 }
 
-// `source`: nullptr: the id is bound.
+// `source`: nullptr: the id is bound. Else it could not be, and trying again says why.
 void Handshake::resolve(const sockaddr* source, const SocketAddress& destination) {
     if (kernel::uncancelled(rdma_resolve_addr, id_, const_cast<sockaddr*>(source),
                             const_cast<sockaddr*>(destination.get()), resolve_ms()) != 0) {
@@ -327,7 +327,7 @@ bool make_handshake(std::unique_ptr<Handshake>& made, Domain& domain, engine::En
 } // namespace
 
 int connect(Domain& domain, engine::Endpoint& endpoint, const SocketAddress& destination,
-            const SocketAddress& source, std::span<const std::byte> private_data,
+            SocketAddress& source, std::span<const std::byte> private_data,
             std::optional<std::chrono::microseconds> timeout) {
     if (endpoint.core().state() != core::State::unconnected) {
         return -EISCONN;
@@ -336,13 +336,15 @@ int connect(Domain& domain, engine::Endpoint& endpoint, const SocketAddress& des
     if (kernel::uncancelled(rdma_create_id, domain.manager(), &id, nullptr, RDMA_PS_TCP) != 0) {
         return -errno;
     }
-    // Else resolving the address does it as well.
-    if (source.port() != 0 &&
-        kernel::uncancelled(rdma_bind_addr, id, const_cast<sockaddr*>(source.get())) != 0) {
+    // Resolving the address does it as well, but tells the port later.
+    const bool bound =
+        kernel::uncancelled(rdma_bind_addr, id, const_cast<sockaddr*>(source.get())) == 0;
+    if (!bound && source.port() != 0) {
         const int error = errno;
         kernel::uncancelled(rdma_destroy_id, id);
         return -error;
     }
+    const SocketAddress name = bound ? address_of(rdma_get_local_addr(id)) : source;
     int error = domain.engine().start_progress();
     error = error == 0 && !endpoint.begin_connect(timeout) ? -EISCONN : error;
     if (error != 0) {
@@ -356,7 +358,8 @@ int connect(Domain& domain, engine::Endpoint& endpoint, const SocketAddress& des
     }
     Handshake& begun = *handshake;
     endpoint.run(std::move(handshake));
-    begun.resolve(source.port() == 0 ? source.get() : nullptr, destination);
+    begun.resolve(bound ? nullptr : source.get(), destination);
+    source = name;
     return 0;
 }
 

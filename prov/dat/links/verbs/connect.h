@@ -62,10 +62,10 @@ class ConnRequest {
     std::vector<std::byte> private_data_;
 };
 
-// Begins EP-10; as iwarp::connect(). `source`: an address of the device; its port counts
-// if it has one.
+// Begins EP-10; as iwarp::connect(). `source`: an address of the device, whose port counts if it
+// has one. Where the attempt has begun it is what the connection goes out from, with a port.
 int connect(Domain& domain, engine::Endpoint& endpoint, const SocketAddress& destination,
-            const SocketAddress& source, std::span<const std::byte> private_data,
+            SocketAddress& source, std::span<const std::byte> private_data,
             std::optional<std::chrono::microseconds> timeout);
 
 // EP-14, EP-15; as iwarp::accept(). -ENODEV: the request arrived at another device.
