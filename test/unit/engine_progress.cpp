@@ -153,14 +153,14 @@ namespace {
 // Has something for so long as it is told.
 struct CountingNotifier final : Notifier {
     explicit CountingNotifier(Domain& of) : domain(of) {
-        domain.expect_notifier();
+        domain.memory().expect_notifier();
         domain.wake(*this);
     }
-    ~CountingNotifier() { domain.forget_notifier(*this); }
+    ~CountingNotifier() { domain.memory().forget(*this); }
     void poll() override {
         ++polls;
         if (leaves) {
-            domain.stop(*this);
+            domain.memory().stop(*this);
         }
     }
     void arm() override {}

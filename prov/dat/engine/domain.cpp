@@ -6,7 +6,6 @@
 #include "base/attempt.h"
 #include "base/canary.h"
 #include "base/log.h"
-#include "base/reserve.h"
 #include "engine/barrier.h"
 #include "engine/kernel.h"
 #include "engine/progress_thread.h"
@@ -35,19 +34,13 @@ Domain::~Domain() {
     thread_.reset();
     const auto deadline = Clock::now() + std::chrono::seconds(1);
     bury();
-    const auto owes = [&] {
-        bool any = false;
-        deferred_closes_.each([&](const DeferredClose& each) { any = any || each.owes(); });
-        return any;
-    };
-    while (!deferred_closes_.empty() && (Clock::now() < deadline || owes())) {
+    while (!deferred_closes_.none() && (Clock::now() < deadline || deferred_closes_.owes())) {
         pollfd fd{reactor_.fd(), POLLIN, 0};
         poll(&fd, 1, 50);
         reactor_.run();
         bury();
     }
-    end_all(deferred_closes_);
-    end_all(dismissed_);
+    deferred_closes_.end_all();
     viewers_.reset();
     companion_.reset();
     if (opened_) {
@@ -133,7 +126,7 @@ void Domain::polled_unattended(std::uint64_t polls) {
     constexpr std::uint64_t kBackAfter = 64;
     // What this poll has woken is not going to ring: if it was the last one, the thread
     // has to send it to sleep again.
-    if (!awake_.empty() || polls % kBackAfter == 0) {
+    if (!memory_.none() || polls % kBackAfter == 0) {
         thread_->yield();
     }
 }
@@ -155,7 +148,7 @@ void Domain::look_at_timers_as_outsider() {
     const BiasedLockVisitor inside(biased_lock_);
     reactor_.look_at_timers();
     handshakes_.look_at_timers();
-    poll_notifiers();
+    memory_.poll_notifiers();
     finish_round();
 }
 
@@ -163,24 +156,12 @@ void Domain::progress_handshakes_as_outsider() {
     const BiasedLockVisitor inside(biased_lock_);
     for (int round = 0; handshakes_.run() == Reactor::kMostAtOnce && round < 16; ++round) {
     }
-    poll_notifiers();
+    memory_.poll_notifiers();
     finish_round();
     // As in polled_unattended(), for a link that begins is awake. What is put to rest here needs
     // no look of the thread.
     if (unattended_.load(std::memory_order_relaxed) && !rest()) {
         thread_->yield();
-    }
-}
-
-// One that is done strikes itself out. So many in turn: what a program pays for each look does not
-// grow with the processes that it shares memory with.
-inline void Domain::poll_notifiers() {
-    for (std::size_t left = std::min(notifiers_.size(), kNotifiersARound);
-         left > 0 && !notifiers_.empty(); --left) {
-        if (next_notifier_ == 0 || next_notifier_ > notifiers_.size()) {
-            next_notifier_ = notifiers_.size();
-        }
-        notifiers_[--next_notifier_]->poll();
     }
 }
 
@@ -190,19 +171,16 @@ void Domain::run_once() {
     if (!pushes_.empty()) {
         push_all();
     }
-    for (std::size_t i = 0; i < awake_.size(); ++i) {
-        if (awake_[i]) {
-            awake_[i]->poll();
-        }
-    }
+    memory_.poll();
     direct_.poll();
     if (!waiting_.empty()) [[unlikely]] {
         look_for_room();
     }
-    if (++rounds_ % kReactorPeriod == 0 || (direct_.none() && awake_.empty())) [[unlikely]] {
+    if (++rounds_ % MemoryPolling::kReactorPeriod == 0 || (direct_.none() && memory_.none()))
+        [[unlikely]] {
         ask_reactor();
     }
-    poll_notifiers();
+    memory_.poll_notifiers();
     if (any_left_) [[unlikely]] {
         finish_round();
     }
@@ -244,17 +222,14 @@ void Domain::look_for_room() {
 void Domain::ask_reactor() {
     poller_.note();
     direct_.compact();
-    if (any_struck_) [[unlikely]] {
-        any_struck_ = false;
-        std::erase(awake_, nullptr);
-    }
-    if (!notifiers_.empty()) [[unlikely]] {
-        if (rounds_ % kReactorPeriod != 0) {
+    memory_.compact();
+    if (!memory_.no_notifier()) [[unlikely]] {
+        if (rounds_ % MemoryPolling::kReactorPeriod != 0) {
             return;
         }
-    } else if (awake_.empty()) {
-        if (untold_) {
-            remind_later(Clock::now());
+    } else if (memory_.none()) {
+        if (memory_.tells_nobody()) {
+            memory_.remind_later(Clock::now());
         }
         reactor_.run();
         return;
@@ -262,36 +237,14 @@ void Domain::ask_reactor() {
     ask_beside_memory();
 }
 
-// A peer that takes something now and then is not to be reminded.
-void Domain::remind_later(Clock::time_point now) {
-    constexpr std::chrono::microseconds kPeriod{10};
-    if (std::exchange(untold_is_new_, false)) {
-        remind_at_ = now + kPeriod;
-        taken_then_ = UINT64_MAX;
-    } else if (now >= remind_at_) {
-        remind_at_ = now + kPeriod;
-        const std::uint64_t taken = untold_->taken_by_peer();
-        if (std::exchange(taken_then_, taken) == taken) {
-            remind();
-        }
-    }
-}
-
-void Domain::remind() { std::exchange(untold_, nullptr)->remind_peer(); }
-
 // Beside links in memory a system call is long: then it is made by the clock.
 void Domain::ask_beside_memory() {
     constexpr Clock::duration kPeriod = std::chrono::microseconds(20);
     constexpr Clock::duration kLongest = std::chrono::milliseconds(1);
-    // A program that looks so seldom need not keep its links awake.
-    constexpr std::chrono::milliseconds kSeldom{1};
     const auto now = Clock::now();
-    const auto since = now - std::exchange(asked_, now);
-    const std::size_t count = awake_.size();
-    share_of_polls_ = count > 0 ? kPatience / static_cast<std::uint32_t>(count) : kPatience;
-    patience_ = since > kSeldom || count > kFewAwake ? kReactorPeriod : share_of_polls_;
-    if (untold_) {
-        remind_later(now);
+    memory_.looked(now);
+    if (memory_.tells_nobody()) {
+        memory_.remind_later(now);
     }
     if (direct_.none() && now < ask_at_) {
         return;
@@ -302,97 +255,26 @@ void Domain::ask_beside_memory() {
     ask_at_ = end + (any ? kPeriod : std::clamp(16 * (end - now), kPeriod, kLongest));
 }
 
-void Domain::expect_memory_link() {
-    base::reserve_for(awake_, memory_links_ + 1);
-    ++memory_links_;
-}
-
 void Domain::wake(MemoryLink& link) {
-    if (awake_.empty()) { // how often the program looks is not known now
-        asked_ = Clock::now();
-        patience_ = share_of_polls_ = kPatience;
-    }
-    const auto place = awake_.size() == awake_.capacity() // then one of them is struck out
-                           ? std::find(awake_.begin(), awake_.end(), nullptr)
-                           : awake_.end();
-    if (place != awake_.end()) {
-        *place = &link;
-    } else {
-        awake_.push_back(&link);
-    }
+    memory_.wake(link);
     all_sleep_.store(false, std::memory_order_seq_cst);
     call_back();
-}
-
-void Domain::let_sleep(MemoryLink& link) {
-    if (link.arm()) {
-        heavy_barrier();
-    }
-    if (link.has_news()) {
-        link.disarm();
-    } else {
-        std::replace(awake_.begin(), awake_.end(), &link, static_cast<MemoryLink*>(nullptr));
-        any_struck_ = true;
-    }
-}
-
-void Domain::expect_notifier() {
-    base::reserve_for(notifiers_, notifier_count_ + 1);
-    ++notifier_count_;
-}
-
-void Domain::forget_notifier(Notifier& notifier) {
-    stop(notifier);
-    --notifier_count_;
 }
 
 void Domain::wake(Notifier& notifier) {
-    notifiers_.push_back(&notifier);
+    memory_.wake(notifier);
     all_sleep_.store(false, std::memory_order_seq_cst);
     call_back();
 }
 
-// False: one has something.
-bool Domain::rest_notifiers() {
-    std::erase_if(notifiers_, [](Notifier* notifier) {
-        notifier->arm();
-        const bool has_news = notifier->has_news();
-        if (has_news) {
-            notifier->disarm();
-        }
-        return !has_news;
-    });
-    return notifiers_.empty();
-}
-
 bool Domain::rest() {
-    if (untold_) {
-        remind();
-    }
-    if (!deferred_.empty() || !rest_notifiers()) {
+    memory_.remind();
+    if (!deferred_.empty() || !memory_.rest_notifiers()) {
         return false;
     }
-    std::erase(awake_, nullptr);
-    if (awake_.empty()) {
-        all_sleep_.store(true, std::memory_order_relaxed);
-        return true;
-    }
-    bool barrier = false;
-    for (MemoryLink* link : awake_) {
-        barrier |= link->arm();
-    }
-    if (barrier) {
-        heavy_barrier();
-    }
-    std::erase_if(awake_, [](MemoryLink* link) {
-        const bool has_news = link->has_news();
-        if (has_news) {
-            link->disarm();
-        }
-        return !has_news;
-    });
-    all_sleep_.store(awake_.empty(), std::memory_order_relaxed);
-    return awake_.empty();
+    const bool all = memory_.rest();
+    all_sleep_.store(all, std::memory_order_relaxed);
+    return all;
 }
 
 bool Domain::rest_as_outsider() {
@@ -407,21 +289,12 @@ void Domain::bury() {
     while (dead_handshakes_) {
         dead_handshakes_ = std::move(dead_handshakes_->next_dead_);
     }
-    end_all(dismissed_);
-}
-
-void Domain::end_all(base::List<DeferredClose, DeferredClose>& deferred_closes) {
-    while (!deferred_closes.empty()) {
-        delete &deferred_closes.pop();
-    }
+    deferred_closes_.bury();
 }
 
 void Domain::retire(std::unique_ptr<Link> link) {
     direct_.stop(*link);
-    std::replace_if(
-        awake_.begin(), awake_.end(), [&](const Link* each) { return each == link.get(); },
-        nullptr);
-    any_struck_ = true;
+    memory_.retire(*link);
     pushes_.remove(*link);
     waiting_.remove(*link);
     link->next_dead_ = std::move(dead_links_);
@@ -438,29 +311,12 @@ void Domain::retire(std::unique_ptr<Handshake> handshake) {
 }
 
 void Domain::defer_close(std::unique_ptr<DeferredClose> deferred_close) {
-    // Peers that leave the end open must not use up the descriptors.
-    constexpr std::size_t kMostDeferredCloses = 256;
-    if (deferred_close_count_ == kMostDeferredCloses) {
-        DeferredClose* last = &deferred_closes_.front();
-        bool found = false;
-        deferred_closes_.each([&](DeferredClose& each) {
-            if (!found && !each.owes()) {
-                found = true;
-                last = &each;
-            }
-        });
-        dismiss(*last);
-    }
-    deferred_closes_.push(*deferred_close.release());
-    ++deferred_close_count_;
+    deferred_closes_.add(std::move(deferred_close));
+    any_left_ = true; // another one may have been dismissed
 }
 
 void Domain::dismiss(DeferredClose& deferred_close) {
-    if (!deferred_close.dismissed_) { // else not buried yet
-        deferred_close.dismissed_ = true;
-        --deferred_close_count_;
-        deferred_closes_.remove(deferred_close);
-        dismissed_.push(deferred_close);
+    if (deferred_closes_.dismiss(deferred_close)) {
         any_left_ = true;
     }
 }

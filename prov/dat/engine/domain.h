@@ -10,8 +10,10 @@
 #include "base/list.h"
 #include "base/slabs.h"
 #include "engine/biased_lock.h"
+#include "engine/deferred_closes.h"
 #include "engine/direct_polling.h"
 #include "engine/link.h"
+#include "engine/memory_polling.h"
 #include "engine/mr_table.h"
 #include "engine/poller.h"
 #include "engine/reactor.h"
@@ -25,25 +27,10 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <vector>
 
 namespace dat::engine {
 
 class ProgressThread;
-
-// What outlives its endpoint for a moment: a socket, to end its stream properly, or what a
-// device keeps. Destroyed under the lock, or with the domain.
-class DeferredClose : public base::Hook<DeferredClose> {
-  public:
-    virtual ~DeferredClose() = default;
-    // It holds what the program was promised would be sent. That ends by itself, also where
-    // the peer takes nothing, in a time that is bounded.
-    virtual bool owes() const { return false; }
-
-  private:
-    friend class Domain;
-    bool dismissed_ = false;
-};
 
 // Has something to do that cannot be done in the middle of a link's work.
 class Deferred : public base::Hook<Deferred> {
@@ -136,36 +123,10 @@ class Domain : private Pollable {
 
     // For links: those that are read at each progress(); others when the reactor says so.
     DirectPolling& direct() { return direct_; }
-    // For links in memory, from the constructor to the destructor: so that wake() needs no memory.
-    // expect() throws std::bad_alloc.
-    void expect_memory_link();
-    void forget_memory_link(const MemoryLink& link) {
-        --memory_links_;
-        if (untold_ == &link) {
-            untold_ = nullptr;
-        }
-    }
-    // Polled at each progress() from here on.
+    // The same for links in memory, which come to it by wake().
+    MemoryPolling& memory() { return memory_; }
     void wake(MemoryLink& link);
-    // Not any more, if nothing stirs. After so many polls in vain, which are fewer the
-    // more of them there are; where they are many, those with a Notifier are left to that soon.
-    void let_sleep(MemoryLink& link);
-    // The link has sent something, and its peer was awake. The last such link may have to
-    // remind_peer(), if this domain goes on being polled, or goes to sleep.
-    void told_nobody(MemoryLink& link) {
-        untold_ = &link;
-        untold_is_new_ = true;
-    }
-    std::uint32_t patience() const { return patience_; }
-    // So few are awake that one more costs no more than to be told of what it has.
-    bool polls_few() const { return awake_.size() < kFewAwake; }
-    // As for links: from its constructor to its destructor, polled from here on, not any more.
-    void expect_notifier();
-    void forget_notifier(Notifier& notifier);
     void wake(Notifier& notifier);
-    void stop(Notifier& notifier) { std::erase(notifiers_, &notifier); }
-    // The same, where a link that sleeps saves its peer nothing.
-    std::uint32_t share_of_polls() const { return share_of_polls_; }
     // Somebody is about to sleep on wait_fd(): what is awake has to be woken from now on.
     // False: something is there, call progress() instead. Under the lock.
     bool rest();
@@ -219,7 +180,7 @@ class Domain : private Pollable {
     // The same of what shows statistics() to other processes.
     std::unique_ptr<Companion>& viewers() { return viewers_; }
     // Owned by the domain until it says dismiss(), or so many others came after it that
-    // it is dismissed; one that owes something is the last to be.
+    // it is dismissed (DeferredCloses::add()).
     void defer_close(std::unique_ptr<DeferredClose> deferred_close);
     void dismiss(DeferredClose& deferred_close);
 
@@ -234,11 +195,6 @@ class Domain : private Pollable {
 
   private:
     friend class ProgressThread;
-    static constexpr std::uint32_t kPatience = 1 << 20;
-    static constexpr std::uint32_t kReactorPeriod = 32; // rounds
-    static constexpr std::size_t kFewAwake = 8;
-    static constexpr std::size_t kNotifiersARound = 4;
-
     void ready(std::uint32_t events) override; // handshakes_ has something
     // A thread of the application sleeps, and is woken by whatever comes.
     bool is_slept_on() const {
@@ -257,16 +213,11 @@ class Domain : private Pollable {
     void polled_unattended(std::uint64_t polls);
     void push_all();
     void ask_reactor();
-    void remind_later(Clock::time_point now);
-    void remind();
     void ask_beside_memory();
     void look_for_room();
     void finish_round();
     void run_all_deferred();
-    void poll_notifiers();
-    bool rest_notifiers();
     void bury();
-    static void end_all(base::List<DeferredClose, DeferredClose>& deferred_closes);
 
     BiasedLock biased_lock_;
     Reactor reactor_;
@@ -280,30 +231,15 @@ class Domain : private Pollable {
     Trace* const trace_ = Trace::of_process(settings_);
     const bool wants_thread_;
 
-    // nullptr: struck out, while being walked over. There is room for each that exists.
-    std::vector<MemoryLink*> awake_;
-    std::size_t memory_links_ = 0;
-    std::vector<Notifier*> notifiers_; // that are awake; there is room for each that exists
-    std::size_t notifier_count_ = 0;
-    std::size_t next_notifier_ = 0; // behind the one that is polled next, in turn
-    std::uint32_t patience_ = kPatience;
-    bool any_struck_ = false; // awake_ has a nullptr
-    std::uint32_t share_of_polls_ = kPatience;
-    Clock::time_point ask_at_{};   // the reactor; beside links that are awake
-    Clock::time_point asked_{};    // ask_reactor() was called
-    MemoryLink* untold_ = nullptr; // told_nobody()
-    bool untold_is_new_ = false;   // and was so since remind_later()
-    std::uint64_t taken_then_ = 0; // of it by the peer, as remind_later() has looked
-    Clock::time_point remind_at_{};
+    MemoryPolling memory_;
+    Clock::time_point ask_at_{}; // the reactor; beside links in memory that are awake
     DirectPolling direct_;
     std::uint64_t rounds_ = 1;
     base::List<Link, ToBePushed> pushes_;
     base::List<Link, AwaitsRoom> waiting_; // for room in a completion queue
     std::unique_ptr<Link> dead_links_;     // one behind the other, as the next
     std::unique_ptr<Handshake> dead_handshakes_;
-    base::List<DeferredClose, DeferredClose> deferred_closes_; // owned, as the next
-    base::List<DeferredClose, DeferredClose> dismissed_;
-    std::size_t deferred_close_count_ = 0;
+    DeferredCloses deferred_closes_;
     base::List<Deferred, Deferred> deferred_;
     bool any_left_ = false; // finish_round() has something to do
     base::Slabs<kSparseSize> sparse_memory_;
@@ -314,7 +250,7 @@ class Domain : private Pollable {
     Poller poller_;
     std::atomic<std::uint64_t> polls_{0}; // progress() calls of the application
     std::atomic<int> sleepers_{0};
-    std::atomic<bool> all_sleep_{true};   // of awake_, since the last rest()
+    std::atomic<bool> all_sleep_{true};   // in memory_, since the last rest()
     std::atomic<bool> dormant_{false};    // the progress thread waits for call_back()
     std::atomic<bool> put_off_{false};    // pushes_ is not empty
     std::atomic<bool> unattended_{false}; // the progress thread has taken over

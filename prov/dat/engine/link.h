@@ -129,8 +129,8 @@ class MemoryLink : public Link {
     virtual bool has_news() const = 0;
     // After arm(): it need not ring.
     virtual void disarm() = 0;
-    // Behind Domain::told_nobody(): how much the peer has taken in all, and a ring for what it has
-    // not taken by now, since its program may have stopped looking.
+    // Behind MemoryPolling::told_nobody(): how much the peer has taken in all, and a ring for what
+    // it has not taken by now, since its program may have stopped looking.
     virtual std::uint64_t taken_by_peer() const { return 0; }
     virtual void remind_peer() {}
 };

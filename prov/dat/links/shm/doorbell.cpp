@@ -20,12 +20,12 @@ constexpr std::uint64_t bit(std::uint32_t number) { return std::uint64_t{1} << (
 Doorbells::Doorbells(engine::Domain& domain, Segment memory, bool initiator)
     : domain_(domain), memory_(std::move(memory)), mine_(memory_.doorbell(initiator)),
       peers_(memory_.doorbell(!initiator)) {
-    domain_.expect_notifier();
+    domain_.memory().expect_notifier();
 }
 
 Doorbells::~Doorbells() {
     DAT_ASSERT(watched_ == 0);
-    domain_.forget_notifier(*this);
+    domain_.memory().forget(*this);
 }
 
 std::uint32_t Doorbells::take() {
@@ -91,7 +91,7 @@ void Doorbells::poll() {
     if (mine_.words.load(std::memory_order_relaxed) == 0) [[likely]] {
         if (watched_ == 0) {
             polled_ = false;
-            domain_.stop(*this);
+            domain_.memory().stop(*this);
         }
         return;
     }
@@ -112,7 +112,7 @@ void Doorbells::poll() {
 
 void Doorbells::poll_link(std::uint32_t place) {
     engine::MemoryLink& link = *places_[place].link;
-    if (domain_.polls_few()) {
+    if (domain_.memory().polls_few()) {
         link.disarm();
         domain_.wake(link);
     }

@@ -29,13 +29,13 @@ Link::Link(engine::Endpoint& endpoint, net::Socket wake_socket, Segment segment,
       wake_socket_refuses_(refuses_rights(wake_socket_)), name_(name), place_(std::move(place)),
       sender_(endpoint, side_, parameters),
       receiver_(endpoint, sender_, side_, parameters, wake_socket_.fd()) {
-    domain_.expect_memory_link();
+    domain_.memory().expect_link();
     side_.mine->pulls.store(parameters.pulls ? 1 : 0, std::memory_order_release);
 }
 
 Link::~Link() {
     DAT_ASSERT(life_.is_over());
-    domain_.forget_memory_link(*this);
+    domain_.memory().forget(*this);
 }
 
 void Link::start() {
@@ -158,9 +158,9 @@ void Link::tired() {
     if (place_) {
         by_doorbell_ = true;
         place_.watch(*this);
-        domain_.let_sleep(*this);
-    } else if (domain_.polls_few() || idle_polls_ > domain_.share_of_polls()) {
-        domain_.let_sleep(*this);
+        domain_.memory().let_sleep(*this);
+    } else if (domain_.memory().polls_few() || idle_polls_ > domain_.memory().share_of_polls()) {
+        domain_.memory().let_sleep(*this);
     }
 }
 
@@ -192,7 +192,7 @@ void Link::poll() {
     if (receiver_.has_record() && !receiver_.stopped()) {
         return receive();
     }
-    if (!asleep_ && ++idle_polls_ > domain_.patience()) {
+    if (!asleep_ && ++idle_polls_ > domain_.memory().patience()) {
         tired();
     }
 }

@@ -93,7 +93,7 @@ class Link final : public engine::MemoryLink, private engine::Pollable {
         if ((side_.peers->asleep.load(std::memory_order_relaxed) & why) != 0) [[unlikely]] {
             wake_peer();
         } else if (why == kForRecords) {
-            domain_.told_nobody(*this);
+            domain_.memory().told_nobody(*this);
         }
     }
     void wake_peer();

@@ -36,7 +36,7 @@ Link::Link(Domain& domain, engine::Endpoint& endpoint, rdma_cm_id* id, bool pass
       signal_mask_(std::bit_floor(std::max(endpoint.limits().requests / 4, 1U)) - 1),
       temporary_registrations_(domain), batch_(std::make_unique<Batch>()),
       prepared_(std::make_unique<Ready>()) {
-    domain_.engine().expect_memory_link();
+    domain_.engine().memory().expect_link();
     prepared_->send.sg_list = &prepared_->from;
     prepared_->receive.sg_list = &prepared_->into;
     prepared_->send.num_sge = prepared_->receive.num_sge = 1;
@@ -44,7 +44,7 @@ Link::Link(Domain& domain, engine::Endpoint& endpoint, rdma_cm_id* id, bool pass
 
 Link::~Link() {
     DAT_ASSERT(over_ && !queues_ && !armed() && !opening_.armed());
-    domain_.engine().forget_memory_link(*this);
+    domain_.engine().memory().forget(*this);
 }
 
 int Link::open() {
@@ -500,8 +500,8 @@ void Link::withdraw_offer() {
 
 void Link::poll() {
     if (!has_news()) {
-        if (!asleep_ && ++idle_polls_ > domain_.engine().share_of_polls()) {
-            domain_.engine().let_sleep(*this);
+        if (!asleep_ && ++idle_polls_ > domain_.engine().memory().share_of_polls()) {
+            domain_.engine().memory().let_sleep(*this);
         }
         return;
     }
