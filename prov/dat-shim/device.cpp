@@ -12,6 +12,7 @@
 #include <rdma/providers/fi_prov.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -20,6 +21,7 @@
 #include <net/if.h>
 #include <netinet/in.h>
 #include <new>
+#include <span>
 #include <unistd.h>
 #include <utility>
 
@@ -149,20 +151,21 @@ std::int32_t mtu_of(const sockaddr& address) {
 } // namespace
 
 bool out_of_descriptors() {
-    // The connection manager, the device and its events, and what is read meanwhile.
-    constexpr std::size_t kForDevices = 8;
+    // As many as the connection manager, the device and its events take, and what is read
+    // meanwhile.
+    std::array<int, 8> taken;
     const kernel::NoCancel while_reading;
     std::error_code error;
     const std::filesystem::directory_iterator devices(kDevices, error);
-    std::vector<int> taken;
-    const std::size_t wanted =
-        error || devices == std::filesystem::directory_iterator() ? 1 : kForDevices;
+    const bool has_devices = !error && devices != std::filesystem::directory_iterator();
+    const std::size_t wanted = has_devices ? taken.size() : 1;
+    std::size_t count = 0;
     int fd = 0;
-    while (taken.size() < wanted && (fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)) >= 0) {
-        taken.push_back(fd);
+    while (count < wanted && (fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)) >= 0) {
+        taken[count++] = fd;
     }
     const bool out = fd < 0 && (errno == EMFILE || errno == ENFILE);
-    std::ranges::for_each(taken, kernel::close);
+    std::ranges::for_each(std::span(taken).first(count), kernel::close);
     return out;
 }
 
