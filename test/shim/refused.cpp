@@ -115,6 +115,20 @@ void make_others(const Adapter& adapter) {
             psp(adapter.evd(DAT_EVD_DTO_FLAG), 20000, DAT_PSP_CONSUMER_FLAG));
 }
 
+// PD-1
+void connect_with_private_data(const Adapter& adapter) {
+    const DAT_EVD_HANDLE conn = adapter.evd(DAT_EVD_CONNECTION_FLAG);
+    const DAT_EVD_HANDLE dtos = adapter.evd(DAT_EVD_DTO_FLAG);
+    DAT_EP_HANDLE ep = DAT_HANDLE_NULL;
+    MUST(dat_ep_create(adapter.ia, adapter.pz, dtos, dtos, conn, nullptr, &ep));
+    sockaddr_in there = address_of(INADDR_LOOPBACK);
+    REFUSED(DAT_INVALID_PARAMETER, DAT_INVALID_ARG5,
+            dat_ep_connect(ep, reinterpret_cast<DAT_IA_ADDRESS_PTR>(&there), 20000, 1, -1, &there,
+                           DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
+    REFUSED(DAT_INVALID_PARAMETER, DAT_INVALID_ARG4,
+            dat_ep_dup_connect(ep, ep, 1, 4, nullptr, DAT_QOS_BEST_EFFORT));
+}
+
 // Two endpoints of one adapter, connected, and memory that they send from.
 struct Connected {
     explicit Connected(const Adapter& of) : adapter(of) {
@@ -271,6 +285,7 @@ int main(int argc, char** argv) {
     const Adapter other(argv[2]);
     make_endpoints(adapter, other);
     make_others(adapter);
+    connect_with_private_data(adapter);
     fill_queues(adapter);
     ask_often(adapter);
     return 0;

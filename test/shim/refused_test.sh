@@ -57,6 +57,8 @@ dat_lmr_create(): DAT_INVALID_PARAMETER, DAT_INVALID_ARG4: a length of 0
 dat_psp_create(): DAT_INVALID_PARAMETER, DAT_INVALID_ARG2: a qualifier of 65536, which has no port in its low 16 bits
 dat_psp_create(): DAT_INVALID_PARAMETER, DAT_INVALID_ARG4: flags of 0x7: DAT_PSP_CONSUMER_FLAG or DAT_PSP_PROVIDER_FLAG
 dat_psp_create(): DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CR: an EVD for requests has to be made with DAT_EVD_CR_FLAG, on the same IA
+dat_ep_connect(): DAT_INVALID_PARAMETER, DAT_INVALID_ARG5: private data of -1 bytes at HANDLE: 0 to 508 is offered
+dat_ep_dup_connect(): DAT_INVALID_PARAMETER, DAT_INVALID_ARG4: private data of 4 bytes at (nil): 0 to 508 is offered
 dat_ep_post_recv(): DAT_INVALID_PARAMETER, DAT_INVALID_ARG5
 dat_ep_post_send(): DAT_INVALID_PARAMETER, DAT_INVALID_ARG5
 dat_ep_post_rdma_write(): DAT_INVALID_PARAMETER, DAT_INVALID_ARG6

@@ -93,14 +93,15 @@ inline Return bad_rmr() { return bad_handle(Sub::invalid_handle_rmr); }
 // Flags and masks, whatever enumeration they are of; a program may pass any value.
 template <class T> std::uint32_t bits(T flags) { return static_cast<std::uint32_t>(flags); }
 
-// PD-1, CR-4: false where it is none.
-inline bool read_private_data(DAT_COUNT size, const void* data, std::span<const std::byte>& out,
-                              std::size_t most) {
+// PD-1, CR-4. `argument` is the one that says the size.
+inline Return read_private_data(unsigned argument, DAT_COUNT size, const void* data,
+                                std::size_t most, std::span<const std::byte>& out) {
     if (size < 0 || static_cast<std::size_t>(size) > most || (size > 0 && !data)) {
-        return false;
+        return because(bad_argument(argument),
+                       "private data of %d bytes at %p: 0 to %zu is offered", size, data, most);
     }
     out = {static_cast<const std::byte*>(data), static_cast<std::size_t>(size)};
-    return true;
+    return kSuccess;
 }
 
 // EVD-40, into the layout of this version.

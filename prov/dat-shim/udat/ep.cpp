@@ -272,10 +272,9 @@ DAT_RETURN dat_ep_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR ia_address
             return bad_ep();
         }
         std::span<const std::byte> data;
-        if (!read_private_data(private_data_size, private_data, data,
-                               ep->ia().can().max_private_data)) {
-            return because(bad_argument(5), "private data of %d bytes: 0 to %zu", private_data_size,
-                           ep->ia().can().max_private_data);
+        if (const Return rc = read_private_data(5, private_data_size, private_data,
+                                                ep->ia().can().max_private_data, data)) {
+            return rc;
         }
         if (const Return rc = check_connect(qos, 7, connect_flags)) {
             return rc;
@@ -294,10 +293,9 @@ DAT_RETURN dat_ep_dup_connect(DAT_EP_HANDLE ep_handle, DAT_EP_HANDLE ep_dup_hand
             return bad_ep();
         }
         std::span<const std::byte> data;
-        if (!read_private_data(private_data_size, private_data, data,
-                               ep->ia().can().max_private_data)) {
-            return because(bad_argument(4), "private data of %d bytes: 0 to %zu", private_data_size,
-                           ep->ia().can().max_private_data);
+        if (const Return rc = read_private_data(4, private_data_size, private_data,
+                                                ep->ia().can().max_private_data, data)) {
+            return rc;
         }
         if (const Return rc = check_connect(qos, 6, DAT_CONNECT_DEFAULT_FLAG)) {
             return rc;

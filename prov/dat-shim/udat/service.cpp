@@ -203,8 +203,9 @@ DAT_RETURN dat_cr_accept(DAT_CR_HANDLE cr_handle, DAT_EP_HANDLE ep_handle,
             return bad_ep();
         }
         std::span<const std::byte> data;
-        if (!read_private_data(private_data_size, private_data, data, Limits::kMaxPrivateData)) {
-            return bad_argument(3);
+        if (const Return rc = read_private_data(3, private_data_size, private_data,
+                                                Limits::kMaxPrivateData, data)) {
+            return rc;
         }
         return cr->accept(ep, data);
     });

@@ -23,9 +23,9 @@ DAT_RETURN dat_ep_common_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR rem
             return bad_ep();
         }
         std::span<const std::byte> data;
-        if (!read_private_data(private_data_size, private_data, data,
-                               ep->ia().can().max_private_data)) {
-            return bad_argument(4);
+        if (const Return rc = read_private_data(4, private_data_size, private_data,
+                                                ep->ia().can().max_private_data, data)) {
+            return rc;
         }
         if (!remote_addr) {
             return bad_argument(2);
@@ -178,8 +178,9 @@ DAT_RETURN dat_cr_reject(DAT_CR_HANDLE cr_handle, DAT_COUNT private_data_size,
             return bad_cr();
         }
         std::span<const std::byte> data;
-        if (!read_private_data(private_data_size, private_data, data, Limits::kMaxPrivateData)) {
-            return bad_argument(2);
+        if (const Return rc = read_private_data(2, private_data_size, private_data,
+                                                Limits::kMaxPrivateData, data)) {
+            return rc;
         }
         return reject(cr_handle, data);
     });
