@@ -24,6 +24,7 @@ constexpr char kNotTold[] =
     "a device does not tell what peers do to memory, nor which messages are solicited";
 constexpr char kByAddress[] = "memory of a device is named by its address";
 constexpr char kOtherName[] = "a device is a domain of another name than its interface";
+constexpr char kNoRdm[] = "endpoints of many peers are offered without a device";
 constexpr char kNoDelivery[] = "devices do not offer FI_DELIVERY_COMPLETE";
 constexpr char kDataTakes[] = "a write with remote CQ data takes a receive on a device (U-62)";
 constexpr char kStopped[] = "the device of a process that is stopped goes on answering";
@@ -63,6 +64,9 @@ constexpr Exception kExceptions[] = {
     {"rxe", "data_write/more_than_the_queue_holds__waits_and_none_is_lost", kDataTakes},
     {"rxe", "data_write/without_FI_RX_CQ_DATA__takes_no_receive", kDataTakes},
     {"rxe", "info_interface/named_by_the_environment__is_the_only_one", kOtherName},
+    {"rxe", "info_hints/the_type_of_an_address_vector__is_left_to_the_program", kNoRdm},
+    {"rxe", "info_hints/what_mpi_libraries_ask_for__is_offered", kNoRdm},
+    {"rxe", "info_rxm/with_the_order_of_atomics__is_offered", kNoRdm},
     {"rxe", "killed_peer/amid_our_large_send__flushes_it", kStopped},
     {"rxe", "killed_peer/amid_our_small_sends__completes_each_once", kStopped},
     {"rxe", "killed_peer/amid_our_write__flushes_it", kStopped},
@@ -123,6 +127,9 @@ constexpr Exception kExceptions[] = {
      kLikeReject},
     {"*siw*", "data_*/*", "iWARP devices have no remote CQ data"},
     {"siw*", "info_interface/named_by_the_environment__is_the_only_one", kOtherName},
+    {"siw*", "info_hints/the_type_of_an_address_vector__is_left_to_the_program", kNoRdm},
+    {"siw*", "info_hints/what_mpi_libraries_ask_for__is_offered", kNoRdm},
+    {"siw*", "info_rxm/with_the_order_of_atomics__is_offered", kNoRdm},
     {"*siw*", "level/of_a_send_without_a_receive__is_kept", kNoReceive},
     {"*siw*", "level/of_a_write_that_is_refused__tells_at_once", kRefused},
     {"*siw", "multi_receive/*", kNoMulti},

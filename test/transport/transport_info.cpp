@@ -155,9 +155,6 @@ TRANSPORT_TEST(info_rxm, its_hints__are_met_with_sizes_kept) {
 // passes their hints on, and offers nothing that is not offered to it.
 TRANSPORT_TEST(info_rxm, with_the_order_of_atomics__is_offered) {
     only_dat();
-    if (transport.device) {
-        return;
-    }
     const Info hints = hints_for(transport);
     hints->ep_attr->type = FI_EP_RDM;
     hints->caps = FI_MSG | FI_TAGGED | FI_ATOMIC;
@@ -283,9 +280,6 @@ TRANSPORT_TEST(info_hints, rdm__is_offered_without_layering) {
 // behind the other does, and always sends to the first.
 TRANSPORT_TEST(info_hints, the_type_of_an_address_vector__is_left_to_the_program) {
     only_dat();
-    if (transport.device) {
-        return;
-    }
     const Info hints = hints_for(transport);
     hints->ep_attr->type = FI_EP_RDM;
     for (const fi_av_type type : {FI_AV_UNSPEC, FI_AV_MAP, FI_AV_TABLE}) {
@@ -317,9 +311,6 @@ TRANSPORT_TEST(info_hints, no_type__is_answered_by_msg_before_rdm) {
 // What Open MPI's mtl/ofi and MPICH's ch4:ofi ask for (prov/dat/README.md).
 TRANSPORT_TEST(info_hints, what_mpi_libraries_ask_for__is_offered) {
     only_dat();
-    if (transport.device) {
-        return;
-    }
     const Info open_mpi = hints_for(transport);
     open_mpi->ep_attr->type = FI_EP_RDM;
     open_mpi->mode = FI_CONTEXT;
