@@ -170,9 +170,6 @@ bool out_of_descriptors() {
 }
 
 Info offer_of(const std::string& adapter) {
-    if (out_of_descriptors()) {
-        return {};
-    }
     const Addresses addresses;
     Info info;
     if (is_port(adapter)) {

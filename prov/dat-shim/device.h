@@ -20,8 +20,8 @@ namespace dat::shim {
 
 // What the provider offers on an adapter: name of an interface, address of one, or device and
 // port as "mlx5_0/1". Where an RDMA device has the address its offer comes before that of TCP,
-// as FI_DAT_TRANSPORT permits; IPv4 comes before IPv6. Empty: nothing goes by that name, or
-// out_of_descriptors().
+// as FI_DAT_TRANSPORT permits; IPv4 comes before IPv6. Empty: nothing goes by that name.
+// Precondition: not out_of_descriptors().
 Info offer_of(const std::string& adapter);
 
 // There are fewer than it takes to find what this host has. With RDMA devices these are several:

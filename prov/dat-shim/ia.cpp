@@ -60,6 +60,9 @@ Return Ia::from_errno(int rc) {
 }
 
 Return Ia::open(const Opening& opening, Ia*& ia) {
+    if (out_of_descriptors()) {
+        return fail(Type::insufficient_resources, Sub::resource_device);
+    }
     Info info = offer_of(opening.device);
     if (!info) {
         return no_such_device(opening.name, opening.device, opening.major);
