@@ -12,12 +12,14 @@
 #include "links/verbs/link.h"
 #include "links/verbs/sigpipe.h"
 #include "links/verbs/trailer.h"
+#include "net/socket.h"
 #include "net/unmade.h"
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <sys/socket.h>
 #include <utility>
 
 namespace dat::verbs {
@@ -324,6 +326,24 @@ bool make_handshake(std::unique_ptr<Handshake>& made, Domain& domain, engine::En
     return false;
 }
 
+// siw's connections are those of TCP, but the connection manager numbers their ports by itself: one
+// that a socket has is refused as the connection begins (EADDRINUSE). Gives `source` a port that is
+// free there, if it can.
+void take_port_of_tcp(SocketAddress& source) {
+    int error = 0;
+    const net::Socket socket = net::Socket::open(source.family(), error);
+    if (socket) {
+        socket.share_port(false);
+        if (::bind(socket.fd(), source.get(), source.size()) == 0) {
+            source.set_port(socket.local().port());
+        }
+    }
+}
+
+bool bind(rdma_cm_id* id, const SocketAddress& source) {
+    return kernel::uncancelled(rdma_bind_addr, id, const_cast<sockaddr*>(source.get())) == 0;
+}
+
 } // namespace
 
 int connect(Domain& domain, engine::Endpoint& endpoint, const SocketAddress& destination,
@@ -336,9 +356,12 @@ int connect(Domain& domain, engine::Endpoint& endpoint, const SocketAddress& des
     if (kernel::uncancelled(rdma_create_id, domain.manager(), &id, nullptr, RDMA_PS_TCP) != 0) {
         return -errno;
     }
+    SocketAddress from = source;
+    if (domain.device().siw && source.port() == 0) {
+        take_port_of_tcp(from);
+    }
     // Resolving the address does it as well, but tells the port later.
-    const bool bound =
-        kernel::uncancelled(rdma_bind_addr, id, const_cast<sockaddr*>(source.get())) == 0;
+    const bool bound = bind(id, from) || (from.port() != source.port() && bind(id, source));
     if (!bound && source.port() != 0) {
         const int error = errno;
         kernel::uncancelled(rdma_destroy_id, id);
