@@ -3,6 +3,7 @@
 // The connection calls of an endpoint, fi_cm(3), and their DAT meaning. See ep.h.
 #include "base/log.h"
 #include "links/iwarp/connect.h"
+#include "net/bind_source.h"
 #include "ofi/cm.h"
 #include "ofi/ep.h"
 #include "ofi/errors.h"
@@ -76,7 +77,7 @@ int Endpoint::connect_from_one_port(const net::SocketAddress& destination,
     net::SocketAddress any = name_;
     any.set_port(0);
     int error = 0;
-    net::Socket source = iwarp::bind_source(any, error);
+    net::Socket source = net::bind_source(any, error);
     if (!source) {
         return error;
     }
@@ -126,7 +127,7 @@ int Endpoint::start_connect(const net::SocketAddress& destination,
             return -EISCONN;
         }
         int error = 0;
-        source_ = iwarp::bind_source(name_, error);
+        source_ = net::bind_source(name_, error);
         if (!source_) {
             return error;
         }
@@ -317,7 +318,7 @@ int Endpoint::set_name(const net::SocketAddress& name) {
     net::Socket socket;
     if (name.port() != 0 && !domain_.device()) {
         int error = 0;
-        socket = iwarp::bind_source(name, error);
+        socket = net::bind_source(name, error);
         if (!socket) {
             DAT_WARN(ep_ctrl, "fi_setname(): cannot connect from %s: %s", name.text().c_str(),
                      std::strerror(-error));

@@ -81,14 +81,10 @@ int connect(engine::Endpoint& endpoint, const SocketAddress& destination,
             const SocketAddress* source, std::span<const std::byte> private_data,
             std::optional<std::chrono::microseconds> timeout);
 
-// The same from a socket that bind_source() made. It is taken where this returns 0.
+// The same from a socket that net::bind_source() made. It is taken where this returns 0.
 int connect(engine::Endpoint& endpoint, const SocketAddress& destination, Socket& socket,
             std::span<const std::byte> private_data,
             std::optional<std::chrono::microseconds> timeout);
-
-// A socket to connect from, bound to that address and port; port 0 picks one. Without
-// one -errno in `error` (EADDRINUSE, EADDRNOTAVAIL, EACCES, EMFILE).
-Socket bind_source(const SocketAddress& source, int& error);
 
 // EP-14, EP-15. 0, or -EISCONN where the endpoint's state refuses, -EINVAL where the
 // request was settled before, -ENOMEM, -EMFILE, -EAGAIN; then nothing happened. A requester that

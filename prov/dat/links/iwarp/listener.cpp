@@ -6,6 +6,7 @@
 #include "engine/kernel.h"
 #include "engine/trace.h"
 #include "links/iwarp/connect.h"
+#include "net/bind_source.h"
 
 #include <array>
 #include <cerrno>
@@ -182,33 +183,12 @@ Listener::~Listener() {
     }
 }
 
-Socket bind_source(const SocketAddress& source, int& error) {
-    Socket socket = Socket::open(source.family(), error);
-    if (!socket) {
-        return {};
-    }
-    if (source.family() == AF_INET6) {
-        const int on = 1;
-        setsockopt(socket.fd(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
-    }
-    // A free port that is shared with other sockets of that option may be one that nobody can
-    // listen on. Connections that come from it shall have the option all the same.
-    const bool any_port = source.port() == 0;
-    socket.share_port(!any_port);
-    if (::bind(socket.fd(), source.get(), source.size()) < 0) {
-        error = -errno;
-        return {};
-    }
-    socket.share_port(true);
-    return socket;
-}
-
 int Listener::bind(const SocketAddress& address) {
     if (listening_) {
         return -EINVAL;
     }
     int error = 0;
-    Socket socket = bind_source(address, error);
+    Socket socket = net::bind_source(address, error);
     if (!socket) {
         return error;
     }

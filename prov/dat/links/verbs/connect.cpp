@@ -12,14 +12,13 @@
 #include "links/verbs/link.h"
 #include "links/verbs/sigpipe.h"
 #include "links/verbs/trailer.h"
-#include "net/socket.h"
+#include "net/bind_source.h"
 #include "net/unmade.h"
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <sys/socket.h>
 #include <utility>
 
 namespace dat::verbs {
@@ -331,12 +330,8 @@ bool make_handshake(std::unique_ptr<Handshake>& made, Domain& domain, engine::En
 // free there, if it can.
 void take_port_of_tcp(SocketAddress& source) {
     int error = 0;
-    const net::Socket socket = net::Socket::open(source.family(), error);
-    if (socket) {
-        socket.share_port(false);
-        if (::bind(socket.fd(), source.get(), source.size()) == 0) {
-            source.set_port(socket.local().port());
-        }
+    if (const net::Socket socket = net::bind_source(source, error)) {
+        source = socket.local();
     }
 }
 
