@@ -240,10 +240,12 @@ class Polled {
     Polled(const Polled&) = delete;
     Polled& operator=(const Polled&) = delete;
 
-    // As long as a progress thread looks, at least.
+    // As long as a progress thread looks, at least, and as it does: a thread that computes has its
+    // processor too where the kernel leaves both on one, as when the other one is taken.
     bool waits_for_processor() {
         poller_.seen();
         for (const auto end = Clock::now() + std::chrono::microseconds(100); Clock::now() < end;) {
+            sched_yield();
         }
         return poller_.waits_for_processor();
     }
