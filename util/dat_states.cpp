@@ -7,6 +7,7 @@
 #include "command/json.h"
 #include "core/ep_state.h"
 #include "engine/link_life.h"
+#include "links/verbs/life.h"
 #include "state_colours.h"
 
 #include <algorithm>
@@ -158,11 +159,11 @@ class Page {
 class MarkdownPage : public Page {
   public:
     void title(std::string_view text) override {
-        std::printf(
-            "<!-- SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only -->\n"
-            "<!-- Made by `dat_states --format md` from ep_state.def and link_life.def. -->\n"
-            "# %s\n",
-            text.data());
+        std::printf("<!-- SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only -->\n"
+                    "<!-- Made by `dat_states --format md` from ep_state.def, link_life.def and "
+                    "life.def. -->\n"
+                    "# %s\n",
+                    text.data());
     }
     void heading(std::string_view text) override { std::printf("\n## %s\n\n", text.data()); }
     void paragraph(std::string_view text) override { std::printf("%s\n\n", text.data()); }
@@ -365,35 +366,47 @@ void print_terms(Page& page, bool calls) {
     }
 }
 
-// For those who work on the provider: a Consumer sees nothing of a link.
-void print_link(Page& page) {
-    using dat::engine::LinkEvent;
-    using dat::engine::LinkState;
-    page.heading("The life of a link");
-    page.paragraph("Of one over TCP or shared memory, from its first byte until its endpoint lets "
-                   "it go; a device keeps that of its own. A state: the event leads there. stay: "
-                   "it is known already. -: the link does not raise it there.");
-#define DAT_LINK_STATE(name, meaning) page.term(#name, meaning);
-#include "engine/link_life.def"
+template <class State, class Event>
+std::vector<Row> life_table(const dat::engine::LifeTable<State, Event>& table) {
     Row first{"event"};
-    for (std::size_t i = 0; i < dat::engine::kLinkStates; ++i) {
-        first.emplace_back(name(static_cast<LinkState>(i)));
+    for (std::size_t i = 0; i < table[0].size(); ++i) {
+        first.emplace_back(name(static_cast<State>(i)));
     }
     std::vector<Row> rows{std::move(first)};
-    for (std::size_t i = 0; i < dat::engine::kLinkEvents; ++i) {
-        Row row{name(static_cast<LinkEvent>(i))};
-        for (std::size_t at = 0; at < dat::engine::kLinkStates; ++at) {
-            const LinkState next = dat::engine::kLinkTable[i][at];
-            row.emplace_back(next == LinkState::count_            ? "-"
-                             : next == static_cast<LinkState>(at) ? "stay"
-                                                                  : name(next));
+    for (std::size_t i = 0; i < table.size(); ++i) {
+        Row row{name(static_cast<Event>(i))};
+        for (std::size_t at = 0; at < table[i].size(); ++at) {
+            const State next = table[i][at];
+            row.emplace_back(next == State::count_            ? "-"
+                             : next == static_cast<State>(at) ? "stay"
+                                                              : name(next));
         }
         rows.push_back(std::move(row));
     }
+    return rows;
+}
+
+// For those who work on the provider: a Consumer sees nothing of a link.
+void print_links(Page& page) {
+    page.heading("The life of a link over TCP or shared memory");
+    page.paragraph("From its first byte until its endpoint lets it go. A state: the event leads "
+                   "there. stay: it is known already. -: the link does not raise it there.");
+#define DAT_LINK_STATE(name, meaning) page.term(#name, meaning);
+#include "engine/link_life.def"
     std::printf("\n");
-    page.table(rows, true);
+    page.table(life_table<dat::engine::LinkState, dat::engine::LinkEvent>(dat::engine::kLinkTable),
+               true);
 #define DAT_LINK_ROW(event, meaning, ...) page.term(#event, meaning);
 #include "engine/link_life.def"
+    page.heading("The life of a link over an RDMA device");
+    page.paragraph("From when its queue pair is made until its endpoint lets it go.");
+#define DAT_VERBS_STATE(name, meaning) page.term(#name, meaning);
+#include "links/verbs/life.def"
+    std::printf("\n");
+    page.table(life_table<dat::verbs::LinkState, dat::verbs::LinkEvent>(dat::verbs::kLinkTable),
+               true);
+#define DAT_VERBS_ROW(event, meaning, ...) page.term(#event, meaning);
+#include "links/verbs/life.def"
 }
 
 void print_page(Page& page) {
@@ -565,7 +578,7 @@ void print(std::string_view format) {
     } else if (format == "md") {
         MarkdownPage page;
         print_page(page);
-        print_link(page);
+        print_links(page);
         page.picture();
     } else {
         ManPage page;

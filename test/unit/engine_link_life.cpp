@@ -1,24 +1,17 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // The life of a link: its table against the oracle, test/spec/link-transitions.tsv, and links over
-// TCP and over shared memory that go through it. The environment's DAT_SRCDIR names the source
-// tree; without it, the working directory does.
+// TCP and over shared memory that go through it.
 #include "engine_attack.h"
 #include "engine_shm.h"
+#include "life_oracle.h"
 
 #include "engine/link_life.h"
 #include "links/iwarp/link.h"
 
 #include <criterion/criterion.h>
-#include <cstdlib>
-#include <fstream>
-#include <set>
-#include <sstream>
-#include <string>
 
 using namespace engine_test;
-using dat::engine::kLinkEvents;
-using dat::engine::kLinkStates;
 using dat::engine::kLinkTable;
 using dat::engine::Level;
 using dat::engine::LinkEvent;
@@ -27,16 +20,6 @@ using Tcp = dat::iwarp::Link;
 
 namespace {
 
-template <class Enum> Enum named(const std::string& text, std::size_t count) {
-    for (std::size_t i = 0; i < count; ++i) {
-        if (name(static_cast<Enum>(i)) == text) {
-            return static_cast<Enum>(i);
-        }
-    }
-    cr_assert_fail("no such name: %s", text.c_str());
-    std::abort(); // not reached, which clang cannot know
-}
-
 template <class L> LinkState state(const Side& side) {
     return static_cast<const L*>(side.endpoint.link())->state();
 }
@@ -44,25 +27,7 @@ template <class L> LinkState state(const Side& side) {
 } // namespace
 
 Test(engine_link_life, table__is_the_oracle) {
-    const char* top = std::getenv("DAT_SRCDIR");
-    std::ifstream in(std::string(top ? top : ".") + "/test/spec/link-transitions.tsv");
-    cr_assert(in.good());
-    std::set<std::pair<LinkEvent, LinkState>> seen;
-    for (std::string line; std::getline(in, line);) {
-        if (line.starts_with('#')) {
-            continue;
-        }
-        std::istringstream fields(line);
-        std::string event, from, next;
-        fields >> event >> from >> next;
-        const auto e = named<LinkEvent>(event, kLinkEvents);
-        const auto s = named<LinkState>(from, kLinkStates);
-        const auto n = next == "never" ? LinkState::count_ : named<LinkState>(next, kLinkStates);
-        cr_assert(kLinkTable[static_cast<std::size_t>(e)][static_cast<std::size_t>(s)] == n, "%s",
-                  line.c_str());
-        cr_assert(seen.emplace(e, s).second, "twice: %s", line.c_str());
-    }
-    cr_assert_eq(seen.size(), kLinkEvents * kLinkStates);
+    life_test::assert_is_oracle<LinkState, LinkEvent>(kLinkTable, "link-transitions.tsv");
 }
 
 // What a link asks of its state is what the two halves of the state's name say.

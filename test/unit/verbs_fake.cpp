@@ -35,7 +35,11 @@ int poll_cq(ibv_cq*, int most, ibv_wc* wc) {
     return count;
 }
 
-int accept_post(ibv_qp*, ibv_send_wr*, ibv_send_wr**) { return 0; }
+int accept_post(ibv_qp*, ibv_send_wr* wr, ibv_send_wr**) {
+    const Inside here;
+    state().sent.push_back(wr->wr_id);
+    return 0;
+}
 int accept_receive(ibv_qp*, ibv_recv_wr*, ibv_recv_wr**) { return 0; }
 int accept_shared(ibv_srq*, ibv_recv_wr*, ibv_recv_wr**) { return 0; }
 int arm(ibv_cq*, int) { return 0; }
@@ -130,10 +134,19 @@ void become_siw() {
         device.transport_type = IBV_TRANSPORT_IWARP;
     }
 }
-void ask(rdma_cm_id* listener) {
+rdma_cm_id* ask(rdma_cm_id* listener) {
     rdma_cm_id* const id = make<rdma_cm_id>(*listener);
     id->context = nullptr;
     push(id, RDMA_CM_EVENT_CONNECT_REQUEST);
+    return id;
+}
+void leave(rdma_cm_id* id) { push(id, RDMA_CM_EVENT_DISCONNECTED); }
+void complete(std::uint64_t wr_id, ibv_wc_status status) {
+    const Inside here;
+    ibv_wc wc{};
+    wc.wr_id = wr_id;
+    wc.status = status;
+    state().completed.push_back(wc);
 }
 
 } // namespace fake

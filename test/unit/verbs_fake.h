@@ -47,6 +47,7 @@ struct State {
     ibv_qp* last_qp = nullptr;
     ibv_srq* last_srq = nullptr;
     std::vector<ibv_wc> completed;
+    std::vector<std::uint64_t> sent; // wr_id of every request that was posted
 
     // A connect. Else it is left without an answer; over iWARP the call does not return then, until
     // its thread is cancelled.
@@ -74,8 +75,12 @@ void say(ibv_event_type type, ibv_srq* srq);
 void say(ibv_event_type type, int port);
 // The answer of a peer, where `answers` is not set.
 void answer(rdma_cm_id* id);
-// A peer asks for a connection at the listener of that id.
-void ask(rdma_cm_id* listener);
+// A peer asks for a connection at the listener of that id. Returns the id of the connection.
+rdma_cm_id* ask(rdma_cm_id* listener);
+// The peer disconnects.
+void leave(rdma_cm_id* id);
+// The next completion of whichever queue is read next.
+void complete(std::uint64_t wr_id, ibv_wc_status status = IBV_WC_SUCCESS);
 
 } // namespace fake
 

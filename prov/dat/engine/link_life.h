@@ -6,7 +6,8 @@
 #ifndef DAT_ENGINE_LINK_LIFE_H
 #define DAT_ENGINE_LINK_LIFE_H
 
-#include <array>
+#include "engine/life_table.h"
+
 #include <cstddef>
 #include <cstdint>
 
@@ -26,8 +27,7 @@ enum class LinkEvent : std::uint8_t {
 };
 inline constexpr std::size_t kLinkEvents = static_cast<std::size_t>(LinkEvent::count_);
 
-// The next state, [event][state]; count_: the event never comes there.
-extern const std::array<std::array<LinkState, kLinkStates>, kLinkEvents> kLinkTable;
+extern const LifeTable<LinkState, LinkEvent> kLinkTable;
 
 const char* name(LinkState state);
 const char* name(LinkEvent event);
@@ -35,7 +35,6 @@ const char* name(LinkEvent event);
 class LinkLife {
   public:
     LinkState state() const { return state_; }
-    // An event that never comes where the link stands changes nothing: it is logged, and asserted.
     void happen(LinkEvent event);
 
     // Both sides send: the only question on the path of a message.

@@ -127,7 +127,7 @@ bool Link::failed(const ibv_wc& wc) {
 
 // U-9, or nobody has said why the queue pair has failed.
 void Link::expired() {
-    if (draining_ && !failing_) {
+    if (life_.drains()) {
         return done_ != drained_at_ ? watch_drain() : endpoint_.receives_missing();
     }
     endpoint_.over(Stimulus::broken, likely_reason_, Parting::abandon);
@@ -136,7 +136,8 @@ void Link::expired() {
 // Unless a completion, or the connection manager, says more of it.
 void Link::fail_soon(Reason reason) {
     likely_reason_ = reason;
-    if (!std::exchange(failing_, true)) {
+    if (!life_.has_failed()) {
+        life_.happen(LinkEvent::fail);
         domain_.engine().handshakes().arm(*this, kGrace);
     }
 }
@@ -149,17 +150,17 @@ bool Link::has_failed_early() const { return said_early_ && is_fatal(*said_early
 
 void Link::device_says(int event) {
     const auto type = static_cast<ibv_event_type>(event);
-    if (over_) {
+    if (life_.is_over()) {
         return;
     }
     if (type == IBV_EVENT_COMM_EST) {
-        if (!started_ && passive_) {
+        if (!life_.has_started() && passive_) {
             peer_was_heard();
         }
         return;
     }
     const bool migrates = type == IBV_EVENT_PATH_MIG || type == IBV_EVENT_PATH_MIG_ERR;
-    if (!started_ && !migrates) { // the handshake's, which ends by itself
+    if (!life_.has_started() && !migrates) { // the handshake's, which ends by itself
         said_early_ = has_failed_early() ? said_early_ : event;
         return;
     }
@@ -186,7 +187,7 @@ void Link::device_says(int event) {
 void Link::queues_failed(int event) {
     DAT_WARN(ep_ctrl, "%s: a connection is broken: %s", domain_.device().name.c_str(),
              ibv_event_type_str(static_cast<ibv_event_type>(event)));
-    failing_ = true;
+    life_.happen(LinkEvent::fail);
     if (take_what_is_there()) {
         endpoint_.over(Stimulus::async_error, Reason::resources, Parting::clean);
     }
@@ -206,7 +207,7 @@ bool Link::take_what_is_there() {
 }
 
 void Link::happened(const CmEvent& event) {
-    if (over_) {
+    if (life_.is_over()) {
         return;
     }
     if (event.type == RDMA_CM_EVENT_DEVICE_REMOVAL) {
@@ -215,15 +216,15 @@ void Link::happened(const CmEvent& event) {
     if (event.type != RDMA_CM_EVENT_DISCONNECTED) {
         return;
     }
-    peer_left_ = true;
+    life_.happen(LinkEvent::peer_left);
     if (!take_what_is_there()) {
         return;
     }
     if (qp_failed()) { // the peer leaves because an access of its was refused
         return endpoint_.over(Stimulus::broken, Reason::protocol, Parting::clean);
     }
-    // With the marker of a drain posted all is complete; siw may end the stream by its answer.
-    const bool drained = draining_ && (marked_ || confirmed_);
+    // siw may end the stream by its answer to the marker.
+    const bool drained = life_.state() == LinkState::left_marked;
     endpoint_.over(Stimulus::peer_disconnected, drained ? Reason::local : Reason::peer_closed,
                    Parting::clean);
 }
@@ -240,10 +241,12 @@ bool Link::qp_failed() const {
 // --- a graceful disconnect ---
 
 void Link::drain() {
-    draining_ = true;
+    life_.happen(LinkEvent::drain);
     domain_.engine().need_progress();
-    watch_drain();
-    check_drained();
+    if (life_.drains()) { // else it waits for the reason of its failure
+        watch_drain();
+        check_drained();
+    }
 }
 
 // As long as something completes the peer takes what it is sent.
@@ -258,13 +261,12 @@ void Link::watch_drain() {
 void Link::check_drained() {
     const bool all = done_ == endpoint_.core().requests().next();
     const bool by_answer = domain_.device().iwarp && reads_out() > 0;
-    if (over_ || marked_ || failing_ || held_) {
-        return;
+    const bool waits = life_.state() == LinkState::draining;
+    if (life_.state() == LinkState::confirmed || (waits && all && !by_answer)) {
+        endpoint_.over(Stimulus::drained, Reason::local, Parting::clean);
+    } else if (waits && !send_marker()) {
+        endpoint_.over(Stimulus::broken, Reason::dto_error, Parting::clean);
     }
-    if (confirmed_ || (all && !by_answer)) {
-        return endpoint_.over(Stimulus::drained, Reason::local, Parting::clean);
-    }
-    post_marker();
 }
 
 bool Link::send_marker() {
@@ -276,14 +278,11 @@ bool Link::send_marker() {
     wr.num_sge = domain_.device().iwarp ? 1 : 0;
     wr.opcode = domain_.device().iwarp ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE;
     wr.send_flags = IBV_SEND_SIGNALED;
-    return post_send_(qp_, &wr, &bad) == 0;
-}
-
-void Link::post_marker() {
-    marked_ = send_marker();
-    if (!marked_) {
-        endpoint_.over(Stimulus::broken, Reason::dto_error, Parting::clean);
+    if (post_send_(qp_, &wr, &bad) != 0) {
+        return false;
     }
+    life_.happen(LinkEvent::mark);
+    return true;
 }
 
 // --- letting go ---
@@ -320,9 +319,9 @@ void Link::harvest() {
 }
 
 void Link::harvest_marker(const ibv_wc& wc) {
-    confirmed_ = wc.status == IBV_WC_SUCCESS;
-    failing_ |= !confirmed_;
-    if (confirmed_ && !given_back_) {
+    const bool succeeds = wc.status == IBV_WC_SUCCESS;
+    life_.happen(succeeds ? LinkEvent::confirm : LinkEvent::fail);
+    if (succeeds && !given_back_) {
         finish_below(endpoint_.core().requests().next(), Reads::answered);
     }
 }
@@ -335,16 +334,21 @@ void Link::finish_owed() {
     const std::uint64_t end = endpoint_.owed_end(done_);
     const auto begin = engine::Clock::now();
     const bool by_answer = domain_.device().iwarp && reads_out() > 0;
-    const auto is_done = [&] { return done_ >= end && (confirmed_ || !by_answer); };
+    const auto is_done = [&] {
+        return done_ >= end && (life_.state() == LinkState::confirmed || !by_answer);
+    };
+    life_.happen(LinkEvent::drain);
     for (int spins = 0; !is_done(); ++spins) {
         const auto passed = engine::Clock::now() - begin;
-        if (failing_ || given_back_ || passed > kOwed) {
+        if (life_.has_failed() || given_back_ || passed > kOwed) {
             break;
         }
-        if (held_ && (heard() || passed > kHeld)) {
+        if (life_.holds() && (heard() || passed > kHeld)) {
             release();
         }
-        marked_ = marked_ || (!held_ && send_marker());
+        if (life_.state() == LinkState::draining) {
+            (void)send_marker();
+        }
         harvest();
         if (spins > kSpins) {
             const kernel::NoCancel asleep;
@@ -374,7 +378,7 @@ void Link::leave_unanswered() {
 
 // On iWARP a disconnect has no answer: who makes one has left the stream, and so has the peer.
 std::unique_ptr<engine::HalfClosed> Link::half_close(bool left) {
-    if (domain_.device().iwarp || (left && peer_left_)) {
+    if (domain_.device().iwarp || (left && life_.peer_left())) {
         return nullptr;
     }
     std::unique_ptr<KeptId> kept;
@@ -385,10 +389,12 @@ std::unique_ptr<engine::HalfClosed> Link::half_close(bool left) {
 
 void Link::part(Parting how) {
     withdraw_offer();
-    if (how == Parting::clean && started_ && !peer_left_ && endpoint_.owed_end(done_) != done_) {
+    const bool started = life_.has_started();
+    if (how == Parting::clean && started && !life_.peer_left() &&
+        endpoint_.owed_end(done_) != done_) {
         finish_owed();
     }
-    over_ = true;
+    life_.happen(LinkEvent::part);
     domain_.remove(*this);
     domain_.engine().handshakes().disarm(*this);
     domain_.engine().handshakes().disarm(opening_);
@@ -400,7 +406,7 @@ void Link::part(Parting how) {
         if (!iwarp) {
             kernel::uncancelled(ibv_modify_qp, qp_, &failed, IBV_QP_STATE);
         }
-        const bool told = how != Parting::abandon && started_ && rdma_disconnect(id_) == 0;
+        const bool told = how != Parting::abandon && started && rdma_disconnect(id_) == 0;
         if (iwarp && !told) { // else it would send no more
             kernel::uncancelled(ibv_modify_qp, qp_, &failed, IBV_QP_STATE);
         }

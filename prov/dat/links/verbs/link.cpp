@@ -43,7 +43,7 @@ Link::Link(Domain& domain, engine::Endpoint& endpoint, rdma_cm_id* id, bool pass
 }
 
 Link::~Link() {
-    DAT_ASSERT(over_ && !queues_ && !armed() && !opening_.armed());
+    DAT_ASSERT(life_.is_over() && !queues_ && !armed() && !opening_.armed());
     domain_.engine().memory().forget(*this);
 }
 
@@ -179,7 +179,7 @@ int Link::write_plain(const engine::Request& request, std::uint64_t seq, bool co
 void Link::transmit_last() { transmit_any(endpoint_.core().requests().next() - 1); }
 
 void Link::transmit_any(std::uint64_t seq) {
-    if (held_) {
+    if (life_.holds()) {
         return; // release()
     }
     const engine::Request& request = endpoint_.request(seq);
@@ -324,7 +324,7 @@ int Link::post_plain(const engine::Receive& receive, std::uint64_t seq, const vo
 }
 
 void Link::post_receives() {
-    while (!over_ && !shared_ && endpoint_.has_receive()) {
+    while (!life_.is_over() && !shared_ && endpoint_.has_receive()) {
         const std::uint64_t seq = endpoint_.match_receive();
         const bool taken = !endpoint_.of_old_zone(seq) &&
                            take_posted(endpoint_.receive(seq), seq, endpoint_.receive_names(seq));
@@ -356,7 +356,7 @@ void Link::post_receives() {
              std::strerror(std::abs(error)));
     temporary_registrations_.end(wr.wr_id);
     endpoint_.complete_receive(seq, DtoStatus::local_ep, 0);
-    if (started_) {
+    if (life_.has_started()) {
         endpoint_.over(Stimulus::broken, Reason::resources, Parting::clean);
     }
     return false;
@@ -365,18 +365,18 @@ void Link::post_receives() {
 // --- completions ---
 
 void Link::start() {
-    started_ = true;
+    life_.happen(LinkEvent::start);
     if (said_early_) {
         device_says(*said_early_);
-        if (over_) {
+        if (life_.is_over()) {
             return;
         }
     }
     post_receives();
-    if (!over_ && domain_.device().siw) {
+    if (!life_.is_over() && domain_.device().siw) {
         open_siw();
     }
-    if (!over_) {
+    if (!life_.is_over()) {
         disarm();
         domain_.engine().wake(*this);
         poll();
@@ -397,10 +397,10 @@ void Link::ask_to_be_called() {
 
 void Link::called() {
     will_be_called_ = false;
-    if (over_) {
+    if (life_.is_over()) {
         return;
     }
-    if (!started_) {
+    if (!life_.has_started()) {
         peer_was_heard();
     } else if (asleep_) {
         disarm();
@@ -480,7 +480,7 @@ bool Link::give(const core::CompletionQueue& to, core::Success& success) noexcep
 
 // Nothing but the completions has to be looked at, and the queue of the first takes them so.
 bool Link::offer_all() {
-    if (held_ || draining_ || endpoint_.watched()) [[unlikely]] {
+    if (!life_.is_open() || endpoint_.watched()) [[unlikely]] {
         return false;
     }
     core::CompletionQueue* const queue = endpoint_.fast_queue(is_receive(next_->wr_id));
@@ -521,12 +521,17 @@ void Link::poll() {
         }
     }
     next_ = end_;
-    if (held_ && heard()) [[unlikely]] {
+    if (!life_.is_open()) [[unlikely]] {
+        go_on();
+    }
+}
+
+// What waited for a completion may be due, of a link that is not merely open.
+[[gnu::noinline]] void Link::go_on() {
+    if (life_.holds() && heard()) {
         release();
     }
-    if (draining_) [[unlikely]] {
-        check_drained();
-    }
+    check_drained();
 }
 
 // False: the connection is over.
@@ -538,14 +543,13 @@ bool Link::take(const ibv_wc& wc) {
         received(wc);
     } else if (wc.wr_id == kMarker) {
         finish_below(endpoint_.core().requests().next(), Reads::answered);
-        marked_ = false;
-        confirmed_ = true;
+        life_.happen(LinkEvent::confirm);
     } else if (wc.wr_id == kReady) {
         telling_ = false;
     } else {
         succeeded(seq_of(wc.wr_id));
     }
-    return !over_;
+    return !life_.is_over();
 }
 
 // A request gives no completion of its own where none is asked for: the next that does

@@ -10,6 +10,7 @@
 #include "engine/endpoint.h"
 #include "engine/link.h"
 #include "links/verbs/domain.h"
+#include "links/verbs/life.h"
 #include "links/verbs/temporary_registration.h"
 
 #include <cstdint>
@@ -63,6 +64,7 @@ class Link final : public engine::MemoryLink, public CmSink, private engine::Tim
     bool takes_from(const SharedQueue& queue) const { return shared_.get() == &queue; }
     // It ends as soon as its handshake has.
     bool has_failed_early() const;
+    LinkState state() const { return life_.state(); }
 
     // Gives the device a receive that was just posted; false: post_receives() has to. `names`:
     // of its segments, nullptr: none. Inlined into a post, as transmit().
@@ -74,7 +76,7 @@ class Link final : public engine::MemoryLink, public CmSink, private engine::Tim
 
     // The same of a post that asks for nothing else (engine/post.h): a message or write of one
     // segment that is reported. False: transmit_last() has to, and post_receives().
-    bool takes_fast() const { return !held_; }
+    bool takes_fast() const { return !life_.holds(); }
     [[gnu::always_inline]] bool transmit_fast(const engine::Request& request, std::uint64_t seq) {
         return (request.op == engine::OpCode::send ? send_plain(request, seq, true)
                                                    : write_plain(request, seq, true)) == 0;
@@ -89,7 +91,7 @@ class Link final : public engine::MemoryLink, public CmSink, private engine::Tim
     // Inlined into a post, of which the compiler knows most of is_plain().
     [[gnu::always_inline]] void transmit(engine::Request& request, std::uint64_t seq,
                                          bool) override {
-        if (held_ || !is_plain(request) ||
+        if (life_.holds() || !is_plain(request) ||
             (request.op == engine::OpCode::send
                  ? send_plain(request, seq, gives_completion(request, seq))
                  : write_plain(request, seq, gives_completion(request, seq))) != 0) [[unlikely]] {
@@ -170,8 +172,8 @@ class Link final : public engine::MemoryLink, public CmSink, private engine::Tim
     }
     void watch_drain();
     void check_drained();
+    void go_on();
     bool send_marker();
-    void post_marker();
     void harvest_marker(const ibv_wc& wc);
     void finish_owed();
     void post_bind(std::uint64_t seq);
@@ -224,17 +226,10 @@ class Link final : public engine::MemoryLink, public CmSink, private engine::Tim
     std::uint64_t unheard_ = 0; // the receive that the peer's first message completes
     int times_ready_ = 0;       // the peer was told that it may send
     bool telling_ = false;      // and is being told
-    bool held_ = false;         // requests wait for the peer's first message
     bool asleep_ = true;
     bool will_be_called_ = false; // by the next completion
-    bool started_ = false;
-    bool over_ = false;
-    bool peer_left_ = false;
-    bool draining_ = false;
-    bool marked_ = false;     // a marker is on its way
-    bool confirmed_ = false;  // and has come back, behind everything
-    bool failing_ = false;    // flushed completions were seen
-    bool given_back_ = false; // and a request among them
+    LinkLife life_;
+    bool given_back_ = false; // a request, by a queue pair that has failed
     bool unanswered_ = false;
     core::Reason likely_reason_ = core::Reason::peer_reset; // if nobody says why it has failed
     std::optional<int> said_early_; // an ibv_event_type of a failure, before it was started

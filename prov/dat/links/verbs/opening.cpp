@@ -23,7 +23,7 @@ void Link::open_siw() {
         // The initiator speaks first (RFC 5044 7.1.2): its siw refuses the connection where a
         // frame is behind the reply when it comes to read that. A program that says nothing
         // first cannot be waited for without end.
-        held_ = true;
+        life_.happen(LinkEvent::hold);
         domain_.engine().handshakes().arm(opening_, kHold);
     } else {
         say_ready();
@@ -33,6 +33,7 @@ void Link::open_siw() {
 void Link::opening_expired() {
     if (passive_) {
         release();
+        check_drained();
     } else {
         say_ready();
     }
@@ -61,14 +62,11 @@ void Link::say_ready() {
 }
 
 void Link::release() {
-    held_ = false;
+    life_.happen(LinkEvent::release);
     domain_.engine().handshakes().disarm(opening_);
     const std::uint64_t end = endpoint_.core().requests().next();
-    for (std::uint64_t seq = done_; seq < end && !over_; ++seq) {
+    for (std::uint64_t seq = done_; seq < end && !life_.is_over(); ++seq) {
         transmit_any(seq);
-    }
-    if (draining_ && !over_) {
-        check_drained();
     }
 }
 
