@@ -44,10 +44,12 @@ find_versions() {
     [ -n "$version" ] || die "apt knows no version of $image"
 }
 
+# linux-kbuild is one package for the series, and only its newest version is kept: while the signed
+# images of a new version are still to come it is newer than they are, which the headers allow (>=).
 fetch() {
     apt-get -qq -o Acquire::Retries=3 download "$image=$version" \
         "linux-headers-$release=$version" "linux-headers-${release%-amd64}-common=$version" \
-        "linux-kbuild-$series=$version" "linux-source-$series=$version"
+        "linux-kbuild-$series" "linux-source-$series=$version"
 }
 
 # Where the mirror has newer packages than the lists say, the lists are fetched first.
