@@ -7,11 +7,8 @@
 #include "base/attempt.h"
 #include "base/log.h"
 #include "engine/domain.h"
-#include "engine/shared_receives.h"
 
-#include <algorithm>
 #include <cstring>
-#include <type_traits>
 #include <utility>
 
 namespace dat::engine {
@@ -35,32 +32,13 @@ void Link::say_why(const char* text) noexcept {
 Endpoint::Endpoint(Domain& domain, EndpointOwner& owner, const Limits& limits, const void* zone,
                    core::State initial, bool named)
     : domain_(domain), owner_(owner), zone_(zone), core_(limits.requests, limits.receives, initial),
-      slots_(core_.requests().slots(), core_.receives().slots(), named) {
+      slots_(core_.requests(), core_.receives(), named) {
     if (Trace* const trace = domain.trace()) {
         trace_ = std::make_unique<EndpointTrace>(*trace, this, initial);
     } else if (operations_are_probed()) {
         trace_ = std::make_unique<EndpointTrace>(Trace::nowhere(), this, initial);
     }
     set_fast();
-}
-
-Endpoint::Slots::Slots(std::size_t request_count, std::size_t receive_count, bool named)
-    : memory(std::make_unique_for_overwrite<std::byte[]>(
-          request_count * (sizeof(Request) + sizeof(Iov) * kMaxIov + kInjectSize) +
-          receive_count * (sizeof(Receive) + sizeof(Iov) * kMaxIov))),
-      requests(reinterpret_cast<Request*>(memory.get())),
-      receives(reinterpret_cast<Receive*>(requests + request_count)),
-      request_segments(reinterpret_cast<Iov*>(receives + receive_count)),
-      receive_segments(request_segments + request_count * kMaxIov),
-      inline_areas_end(reinterpret_cast<std::byte*>(receive_segments + receive_count * kMaxIov) +
-                       request_count * kInjectSize),
-      names(named ? std::make_unique_for_overwrite<const void*[]>((request_count + receive_count) *
-                                                                  kMaxIov)
-                  : nullptr),
-      receive_names(named ? names.get() + request_count * kMaxIov : nullptr) {
-    static_assert(std::is_trivial_v<Request> && std::is_trivial_v<Receive>);
-    static_assert(sizeof(Request) % alignof(Receive) == 0);
-    static_assert(sizeof(Receive) % alignof(Iov) == 0);
 }
 
 Endpoint::~Endpoint() { DAT_ASSERT(!link_ && !handshake_ && !prepared_ && !armed()); }
@@ -114,8 +92,8 @@ bool Endpoint::begin_accept() {
 }
 
 void Endpoint::expired() { // TMO-2, U-1
-    if (too_many_ > 0) {
-        return passed_watermark(std::exchange(too_many_, 0));
+    if (const std::uint32_t count = watermarks_.take_put_off(); count > 0) {
+        return passed_watermark(count);
     }
     failed(core_.attempt(), Stimulus::timer_expired, core::Reason::timeout);
 }
@@ -179,7 +157,7 @@ Outcome Endpoint::serve(Stimulus stimulus) {
 void Endpoint::set_zone(const void* zone) {
     if (zone != zone_) {
         zone_ = zone;
-        zone_from_ = core_.receives().next();
+        matching_.change_zone(core_.receives());
     }
 }
 
@@ -190,14 +168,8 @@ bool Endpoint::resize(const Limits& limits) {
     if (!requests.resize(limits.requests) || !receives.resize(limits.receives)) {
         return false;
     }
-    Slots slots(requests.slots(), receives.slots(), slots_.names != nullptr);
-    for (std::uint64_t seq = receives.first(); seq != receives.next(); ++seq) {
-        const std::size_t slot = receives.slot(seq);
-        move_receive(receive(seq), slots.receives[slot], slots.receive_segments + slot * kMaxIov);
-        if (slots.names) {
-            std::copy_n(receive_names(seq), kMaxIov, slots.receive_names + slot * kMaxIov);
-        }
-    }
+    OperationSlots slots(requests, receives, slots_.named());
+    slots_.copy_receives(core_.receives(), slots, receives);
     if (!expect_more(limits)) {
         throw std::bad_alloc();
     }
@@ -303,7 +275,7 @@ void Endpoint::established(core::Attempt of, Stimulus stimulus, std::unique_ptr<
     owner_.link_ready(*link_);
     raise(outcome.event, core::Reason::none, private_data);
     link_->start();
-    if (core_.receives().outstanding() > watermark_) [[unlikely]] {
+    if (watermarks_.passed(core_.receives().outstanding())) [[unlikely]] {
         passed_watermark(core_.receives().outstanding());
     }
 }
@@ -369,7 +341,7 @@ void Endpoint::let_go(Parting parting) {
         domain_.retire(std::move(handshake_));
     }
     domain_.handshakes().disarm(*this);
-    too_many_ = 0;
+    watermarks_.put_off(0);
 }
 
 void Endpoint::part(core::Reason reason, Parting parting) {
@@ -392,7 +364,7 @@ void Endpoint::peer_left() {
 void Endpoint::flush(core::Flush what) {
     core_.flush(what);
     if (what != core::Flush::none) {
-        match_next_ = core_.receives().next();
+        matching_.pass_all(core_.receives());
     }
     complete_requests();
     complete_receives();

@@ -17,9 +17,12 @@
 #include "engine/half_closed.h"
 #include "engine/link.h"
 #include "engine/operation.h"
+#include "engine/operation_slots.h"
 #include "engine/reactor.h"
+#include "engine/receive_matching.h"
 #include "engine/tally.h"
 #include "engine/trace.h"
+#include "engine/watermarks.h"
 
 #include <chrono>
 #include <cstddef>
@@ -39,10 +42,7 @@ struct Counted; // that of Statistics
 
 class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private Timer {
   public:
-    struct Limits {
-        std::uint32_t requests = 128; // DTO-5
-        std::uint32_t receives = 128;
-    };
+    using Limits = OperationLimits;
 
     // `zone`: whose regions peers may touch through this endpoint (PZ-1); any
     // pointer that names it. `initial`: as core::Endpoint. Throws std::bad_alloc.
@@ -60,7 +60,7 @@ class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private
     const void* zone() const { return zone_; }
     // EPA-7: receives that are posted already belong to the zone before.
     void set_zone(const void* zone);
-    bool of_old_zone(std::uint64_t receive) const { return receive < zone_from_; }
+    bool of_old_zone(std::uint64_t receive) const { return matching_.of_old_zone(receive); }
     // While no request is outstanding. False, and nothing changed: more receives than
     // that are posted. Throws std::bad_alloc.
     bool resize(const Limits& limits);
@@ -75,7 +75,7 @@ class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private
     // SRQ-11; UINT32_MAX: none. May report or end the connection at once.
     void set_watermarks(std::uint32_t soft, std::uint32_t hard);
     // It has one: so a receive that has completed is to count as such at once.
-    bool watched() const { return watermark_ != UINT32_MAX; }
+    bool watched() const { return watermarks_.any(); }
     // nullptr: completions of that direction are not wanted (EPA-2). False: there is no memory
     // for the room that they need; nothing changed.
     bool set_queues(core::CompletionQueue* requests, core::CompletionQueue* receives);
@@ -87,17 +87,17 @@ class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private
     void set_writes_take_receives(bool on) { writes_take_receives_ = on; }
     // A `multi` receive is released once fewer bytes of it are left.
     void set_min_multi(std::uint64_t bytes) { min_multi_ = bytes; }
-    // Receives come from there; before any is posted or a connection begins.
     // How long a destination where nobody listens is tried again.
     void set_patience(std::chrono::microseconds patience) { patience_ = patience; }
     std::chrono::microseconds patience() const { return patience_; }
+    // Receives come from there; before any is posted or a connection begins.
     // `context`: whose value goes with each shared receive, as the buffer of its completion.
     void set_shared(SharedReceives* shared, void* const* context = nullptr) {
-        shared_ = shared;
+        matching_.set_shared(shared);
         context_ = context;
         set_fast();
     }
-    SharedReceives* shared() const { return shared_; }
+    SharedReceives* shared() const { return matching_.shared(); }
     // Messages go there and take no receives; before a connection begins.
     void set_sink(MessageSink* sink) {
         sink_ = sink;
@@ -157,8 +157,8 @@ class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private
     core::PostVerdict begin_receive(std::uint64_t& seq) { return core_.post_receive(seq); }
     // `taken`: the link has it already.
     void receive_filled(std::uint64_t seq, core::PostVerdict verdict, bool taken = false) {
-        if (verdict == core::PostVerdict::flushed || (starved_ && !taken) ||
-            core_.receives().outstanding() > watermark_) [[unlikely]] {
+        if (verdict == core::PostVerdict::flushed || (starved() && !taken) ||
+            watermarks_.passed(core_.receives().outstanding())) [[unlikely]] {
             receive_posted(seq, verdict);
         }
     }
@@ -182,34 +182,24 @@ class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private
     // completion is flushed, and those behind it are not affected. False: there is
     // none.
     bool cancel_receive(const void* context);
-    // Room for the segments of an operation that has several.
+    // The slots; `seq` of an operation that is outstanding, or just popped.
+    Request& request(std::uint64_t seq) { return slots_.request(request_slot(seq)); }
+    const Request& request(std::uint64_t seq) const { return slots_.request(request_slot(seq)); }
+    Receive& receive(std::uint64_t seq) { return slots_.receive(receive_slot(seq)); }
     Iov* request_extra_segments(std::uint64_t seq) {
-        return slots_.request_segments + std::size_t{core_.requests().slot(seq)} * kMaxIov;
+        return slots_.request_segments(request_slot(seq));
     }
     Iov* receive_extra_segments(std::uint64_t seq) {
-        return slots_.receive_segments + std::size_t{core_.receives().slot(seq)} * kMaxIov;
+        return slots_.receive_segments(receive_slot(seq));
     }
-    // What the memory of each segment is registered as, by its descriptor (fi_mr_desc(3)), which
-    // may be nullptr; all of it is nullptr where posts do not say.
+    // By their descriptors (fi_mr_desc(3)), each of which may be nullptr.
     const void** request_names(std::uint64_t seq) {
-        return slots_.names ? slots_.names.get() + std::size_t{core_.requests().slot(seq)} * kMaxIov
-                            : nullptr;
+        return slots_.request_names(request_slot(seq));
     }
     const void** receive_names(std::uint64_t seq) {
-        return slots_.receive_names
-                   ? slots_.receive_names + std::size_t{core_.receives().slot(seq)} * kMaxIov
-                   : nullptr;
+        return slots_.receive_names(receive_slot(seq));
     }
-    Request& request(std::uint64_t seq) { return slots_.requests[core_.requests().slot(seq)]; }
-    const Request& request(std::uint64_t seq) const {
-        return slots_.requests[core_.requests().slot(seq)];
-    }
-    Receive& receive(std::uint64_t seq) { return slots_.receives[core_.receives().slot(seq)]; }
-    // kInjectSize bytes that belong to a request's slot.
-    std::byte* inline_area(std::uint64_t seq) {
-        return slots_.inline_areas_end -
-               (std::size_t{core_.requests().slot(seq)} + 1) * kInjectSize;
-    }
+    std::byte* inline_area(std::uint64_t seq) { return slots_.inline_area(request_slot(seq)); }
     Link* link() { return link_.get(); }
     const Link* link() const { return link_.get(); }
     // The end of later connections has two halves: a side that the peer has left does so itself
@@ -242,23 +232,14 @@ class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private
     // --- the link's calls ---
 
     // The oldest receive that no message has been matched with; false: none.
-    bool has_receive() {
-        while (match_next_ != core_.receives().next()) {
-            const core::DtoStream& stream = core_.receives();
-            if (match_next_ >= stream.first() && !stream.finished(match_next_)) [[likely]] {
-                return true;
-            }
-            ++match_next_; // taken back; where it was passed over its slot may be another's
-        }
-        return shared_ && may_share();
-    }
+    bool has_receive() { return matching_.has_receive(core_); }
     // That is the receive with this number, which was just posted.
-    bool matches_next(std::uint64_t seq) const { return match_next_ == seq; }
+    bool matches_next(std::uint64_t seq) const { return matching_.next() == seq; }
     // Takes it.
-    void match_posted() { ++match_next_; }
+    void match_posted() { matching_.take(); }
     // Takes it. Precondition: has_receive().
     std::uint64_t match_receive() {
-        return match_next_ != core_.receives().next() ? match_next_++ : match_shared();
+        return matching_.all_matched(core_.receives()) ? match_shared() : matching_.take();
     }
     // A message, or a part of one, is in that shared receive, which is this endpoint's from
     // here on, also while the connection ends. Precondition: !core().receives().full().
@@ -266,16 +247,11 @@ class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private
     // The oldest receive of this endpoint's own, and of its zone, that no message has been
     // matched with; nullptr: has_receive() has to look further.
     const Receive* next_receive() {
-        const core::DtoStream& stream = core_.receives();
-        if (match_next_ == stream.next() || match_next_ < stream.first() ||
-            match_next_ < zone_from_ || stream.finished(match_next_)) [[unlikely]] {
-            return nullptr;
-        }
-        return &receive(match_next_);
+        return matching_.next_is_fit(core_.receives()) ? &receive(matching_.next()) : nullptr;
     }
     // There is a message without a receive: Link::receive_posted() is wanted.
     void set_starved(bool starved);
-    bool starved() const { return starved_; }
+    bool starved() const { return matching_.starved(); }
     // Of SharedReceives: it has some again.
     void receives_shared();
     // A matched receive is over. `how`: of Arrived.
@@ -370,7 +346,7 @@ class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private
     core::Outcome call(core::Stimulus stimulus);
     core::Outcome happen(core::Stimulus stimulus, core::Attempt of, core::Reason reason,
                          std::uint32_t terminate_code = 0);
-    void expired() override; // the connect timeout, or too_many_
+    void expired() override; // the connect timeout, or a watermark's turn
     void let_go(Parting parting);
     void part(core::Reason reason, Parting parting);
     void flush(core::Flush what);
@@ -389,9 +365,9 @@ class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private
         fast_requests_ = all_closely ? nullptr : request_cq_;
         fast_receives_ = receives_closely_ || context_ ? nullptr : receive_cq_;
     }
-    bool may_share() const;
-    std::uint64_t match_shared() { return adopt(take_shared()); }
-    const Receive& take_shared();
+    std::uint32_t request_slot(std::uint64_t seq) const { return core_.requests().slot(seq); }
+    std::uint32_t receive_slot(std::uint64_t seq) const { return core_.receives().slot(seq); }
+    std::uint64_t match_shared() { return adopt(matching_.take_shared()); }
     void passed_watermark(std::uint32_t count);
     bool goes_on(std::uint64_t seq, std::size_t used);
     void report(const Receive& receive, core::DtoStatus status, std::uint64_t seq = kPopped);
@@ -458,22 +434,7 @@ class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private
     void leave_queues();
     Requests request_poster_{core_};
     Receives receive_poster_{core_};
-    // The slots of both directions, their extra segments, and the inline areas, in one
-    // piece and not initialized: memory that is never used is never touched. The inline areas are
-    // at its end, that of the first slot last: of an endpoint that has sent little the two ends are
-    // touched, which share their pages with what is allocated before and behind it.
-    struct Slots {
-        Slots(std::size_t request_count, std::size_t receive_count, bool named);
-        std::unique_ptr<std::byte[]> memory;
-        Request* requests;
-        Receive* receives;
-        Iov* request_segments;
-        Iov* receive_segments;
-        std::byte* inline_areas_end;
-        std::unique_ptr<const void*[]> names; // of segments: those of requests come first
-        const void** receive_names;           // in `names`
-    };
-    Slots slots_;
+    OperationSlots slots_;
     core::CompletionQueue* request_cq_ = nullptr;
     core::CompletionQueue* receive_cq_ = nullptr;
     // The same where a success that is reported is a completion, and no more than that.
@@ -484,14 +445,9 @@ class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private
     std::unique_ptr<Link> link_;
     std::unique_ptr<HalfClosed> half_closed_; // of the last connection
     std::unique_ptr<Companion> prepared_;
-    std::uint64_t match_next_ = 0; // the receive that the next message takes
-    std::uint64_t zone_from_ = 0;  // receives before this one are of another zone
+    ReceiveMatching matching_;
+    Watermarks watermarks_;
     Reads reads_;
-    std::uint32_t soft_watermark_ = UINT32_MAX;
-    std::uint32_t hard_watermark_ = UINT32_MAX;
-    std::uint32_t watermark_ = UINT32_MAX; // the lower one
-    std::uint32_t too_many_ = 0;           // not 0: passed_watermark() is due, with it
-    bool starved_ = false;
     bool awaits_peer_ = false;
     bool peer_left_at_once_ = false; // nothing can tell when it does
     bool writes_take_receives_ = false;
@@ -505,7 +461,6 @@ class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private
         core::DtoStatus status = core::DtoStatus::success; // the first that is none
     };
     Divided divided_so_far_;
-    SharedReceives* shared_ = nullptr;
     MessageSink* sink_ = nullptr;
     bool tells_of_room_ = false;
     void* const* context_ = nullptr;

@@ -52,7 +52,7 @@ bool Endpoint::goes_on(std::uint64_t seq, std::size_t used) {
     r.completion_flags = r.posted_flags;
     r.iov.base += used;
     r.iov.length = r.capacity = left;
-    match_next_ = seq;
+    matching_.take_again(seq);
     return true;
 }
 
