@@ -218,9 +218,9 @@ class World {
 // --- the beginning ---
 
 void World::begin(std::uint8_t agreed, std::uint8_t handshake) {
-    side_.endpoint.set_arrival_flags(kArrivals);
-    side_.endpoint.set_writes_take_receives((agreed & 0x20) != 0);
-    side_.endpoint.set_min_multi(16);
+    side_.endpoint.completions().set_arrival_flags(kArrivals);
+    side_.endpoint.completions().set_writes_take_receives((agreed & 0x20) != 0);
+    side_.endpoint.completions().set_min_multi(16);
     if ((agreed & 0x80) != 0) {
         side_.endpoint.set_shared(&shared_.emplace(kLimits.receives));
     }

@@ -126,7 +126,7 @@ class World {
         struct Nothing final : dat::engine::Handshake {
             void abandon() override {}
         };
-        side_.endpoint.set_arrival_flags({.by_write = kByWrite});
+        side_.endpoint.completions().set_arrival_flags({.by_write = kByWrite});
         FUZZ_CHECK(side_.endpoint.begin_accept());
         side_.endpoint.run(std::make_unique<Nothing>());
         side_.endpoint.established(side_.endpoint.attempt(), dat::core::Stimulus::handshake_done,

@@ -45,8 +45,8 @@ Test(engine_receives, for_several__are_not_used_up_by_writes_with_data, .timeout
     const auto room = std::span(guarded).subspan(kRoom, kRoom);
     const std::uint32_t key = w.domain.regions().add(
         {memory.data(), memory.size(), 0, &Side::zone, dat::engine::kRemoteWrite});
-    w.side.endpoint.set_writes_take_receives(true);
-    w.side.endpoint.set_min_multi(16);
+    w.side.endpoint.completions().set_writes_take_receives(true);
+    w.side.endpoint.completions().set_min_multi(16);
     dat::engine::post_receive(w.side.endpoint, [&](dat::engine::Receive& r, std::uint64_t) {
         r = {};
         r.capacity = room.size();

@@ -32,13 +32,13 @@ void Link::say_why(const char* text) noexcept {
 Endpoint::Endpoint(Domain& domain, EndpointOwner& owner, const Limits& limits, const void* zone,
                    core::State initial, bool named)
     : domain_(domain), owner_(owner), zone_(zone), core_(limits.requests, limits.receives, initial),
-      slots_(core_.requests(), core_.receives(), named) {
+      slots_(core_.requests(), core_.receives(), named), completions_(core_) {
     if (Trace* const trace = domain.trace()) {
         trace_ = std::make_unique<EndpointTrace>(*trace, this, initial);
     } else if (operations_are_probed()) {
         trace_ = std::make_unique<EndpointTrace>(Trace::nowhere(), this, initial);
     }
-    set_fast();
+    completions_.set_trace(trace_.get());
 }
 
 Endpoint::~Endpoint() { DAT_ASSERT(!link_ && !handshake_ && !prepared_ && !armed()); }
@@ -132,7 +132,7 @@ void Endpoint::free() {
     if (core_.state() == core::State::provider) { // EP-16: given back
         flush(core::Flush::recvs);
         domain_.statistics().leave(*this);
-        return leave_queues();
+        return completions_.leave_queues(limits());
     }
     const Outcome outcome = call(Stimulus::free);
     DAT_ASSERT(!outcome.refused());
@@ -140,12 +140,12 @@ void Endpoint::free() {
     let_go(Parting::clean);
     const Statistics::Carried carried{core_.requests().first(), core_.receives().first()};
     flush(outcome.flush);
-    if (tally_.kind) { // a connection that the program has not ended before
+    if (tally().kind) { // a connection that the program has not ended before
         domain_.statistics().ended(*this, from, Stimulus::free, Event::none, core::Reason::local,
                                    carried);
     }
     domain_.statistics().leave(*this);
-    leave_queues();
+    completions_.leave_queues(limits());
 }
 
 Outcome Endpoint::serve(Stimulus stimulus) {
@@ -170,87 +170,13 @@ bool Endpoint::resize(const Limits& limits) {
     }
     OperationSlots slots(requests, receives, slots_.named());
     slots_.copy_receives(core_.receives(), slots, receives);
-    if (!expect_more(limits)) {
+    if (!completions_.queues().expect(limits, this->limits())) {
         throw std::bad_alloc();
     }
     core_.requests() = std::move(requests);
     core_.receives() = std::move(receives);
     slots_ = std::move(slots);
     return true;
-}
-
-namespace {
-
-bool expect(core::CompletionQueue* requests, core::CompletionQueue* receives,
-            const Endpoint::Limits& limits) {
-    if (requests && !requests->expect(limits.requests)) {
-        return false;
-    }
-    if (!receives || receives->expect(limits.receives)) {
-        return true;
-    }
-    if (requests) {
-        requests->expect_less(limits.requests);
-    }
-    return false;
-}
-
-void expect_less(core::CompletionQueue* requests, core::CompletionQueue* receives,
-                 const Endpoint::Limits& limits) {
-    if (requests) {
-        requests->expect_less(limits.requests);
-    }
-    if (receives) {
-        receives->expect_less(limits.receives);
-    }
-}
-
-} // namespace
-
-// From here on those limits hold.
-bool Endpoint::expect_more(const Limits& limits) {
-    if (!expect(request_cq_, receive_cq_, limits)) {
-        return false;
-    }
-    expect_less(request_cq_, receive_cq_, this->limits());
-    return true;
-}
-
-bool Endpoint::set_queues(core::CompletionQueue* requests, core::CompletionQueue* receives) {
-    if (!expect(requests, receives, limits())) {
-        return false;
-    }
-    leave_queues();
-    request_cq_ = requests;
-    receive_cq_ = receives;
-    if (requests) {
-        requests->join(request_poster_);
-    }
-    if (receives) {
-        receives->join(receive_poster_);
-    }
-    set_fast();
-    return true;
-}
-
-void Endpoint::leave_queues() {
-    expect_less(request_cq_, receive_cq_, limits());
-    if (request_cq_) {
-        request_cq_->leave(request_poster_);
-    }
-    if (receive_cq_) {
-        receive_cq_->leave(receive_poster_);
-    }
-    request_cq_ = receive_cq_ = nullptr;
-    set_fast();
-}
-
-void Endpoint::look_for_room() {
-    for (core::CompletionQueue* queue : {request_cq_, receive_cq_}) {
-        if (queue && queue->is_short()) {
-            queue->try_again();
-        }
-    }
 }
 
 void Endpoint::established(core::Attempt of, Stimulus stimulus, std::unique_ptr<Link> link,
@@ -264,13 +190,7 @@ void Endpoint::established(core::Attempt of, Stimulus stimulus, std::unique_ptr<
     domain_.handshakes().disarm(*this);
     domain_.retire(std::move(handshake_));
     link_ = std::move(link);
-    tally_.kind = link_->kind();
-    tally_.established = Clock::now();
-    tally_.requests_before = core_.requests().first();
-    tally_.receives_before = core_.receives().first();
-    tally_.request_bytes_before = tally_.request_bytes;
-    tally_.receive_bytes_before = tally_.receive_bytes;
-    tally_.facts = {};
+    tally().begin(link_->kind(), core_.requests().first(), core_.receives().first());
     domain_.statistics().established();
     owner_.link_ready(*link_);
     raise(outcome.event, core::Reason::none, private_data);
@@ -382,7 +302,7 @@ void Endpoint::end_attempt(core::State from, Stimulus stimulus, core::Flush what
     last_end_ = outcome.event;
     reason_ = reason;
     domain_.statistics().ended(*this, from, stimulus, outcome.event, reason, carried);
-    tally_.kind.reset();
+    tally().kind.reset();
     raise(outcome.event, reason, private_data);
     if (std::exchange(peer_left_at_once_, false)) {
         peer_left();

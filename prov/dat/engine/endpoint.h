@@ -13,6 +13,7 @@
 #include "base/list.h"
 #include "core/completion.h"
 #include "core/endpoint.h"
+#include "engine/completions.h"
 #include "engine/endpoint_owner.h"
 #include "engine/half_closed.h"
 #include "engine/link.h"
@@ -43,6 +44,7 @@ struct Counted; // that of Statistics
 class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private Timer {
   public:
     using Limits = OperationLimits;
+    using Counters = Completions::Counters;
 
     // `zone`: whose regions peers may touch through this endpoint (PZ-1); any
     // pointer that names it. `initial`: as core::Endpoint. Throws std::bad_alloc.
@@ -55,8 +57,10 @@ class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private
 
     Domain& domain() { return domain_; }
     const EndpointOwner& owner() const { return owner_; }
-    Tally& tally() { return tally_; }
-    const Tally& tally() const { return tally_; }
+    // How operations that are over are told of: what is set there is of this endpoint.
+    Completions& completions() { return completions_; }
+    Tally& tally() { return completions_.tally(); }
+    const Tally& tally() const { return completions_.tally(); }
     const void* zone() const { return zone_; }
     // EPA-7: receives that are posted already belong to the zone before.
     void set_zone(const void* zone);
@@ -78,15 +82,11 @@ class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private
     bool watched() const { return watermarks_.any(); }
     // nullptr: completions of that direction are not wanted (EPA-2). False: there is no memory
     // for the room that they need; nothing changed.
-    bool set_queues(core::CompletionQueue* requests, core::CompletionQueue* receives);
+    bool set_queues(core::CompletionQueue* requests, core::CompletionQueue* receives) {
+        return completions_.set_queues(requests, receives, limits());
+    }
     // A post found no room: there may be some now.
-    void look_for_room();
-
-    void set_arrival_flags(const ArrivalFlags& flags) { arrival_flags_ = flags; }
-    // U-62: a write with data takes a receive.
-    void set_writes_take_receives(bool on) { writes_take_receives_ = on; }
-    // A `multi` receive is released once fewer bytes of it are left.
-    void set_min_multi(std::uint64_t bytes) { min_multi_ = bytes; }
+    void look_for_room() { completions_.queues().look_for_room(); }
     // How long a destination where nobody listens is tried again.
     void set_patience(std::chrono::microseconds patience) { patience_ = patience; }
     std::chrono::microseconds patience() const { return patience_; }
@@ -94,21 +94,12 @@ class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private
     // `context`: whose value goes with each shared receive, as the buffer of its completion.
     void set_shared(SharedReceives* shared, void* const* context = nullptr) {
         matching_.set_shared(shared);
-        context_ = context;
-        set_fast();
+        completions_.set_receive_context(context);
     }
     SharedReceives* shared() const { return matching_.shared(); }
     // Messages go there and take no receives; before a connection begins.
-    void set_sink(MessageSink* sink) {
-        sink_ = sink;
-        set_fast();
-    }
-    MessageSink* sink() const { return sink_; }
-    // Each request that is over is to be followed by MessageSink::has_room().
-    void tell_of_room(bool on) {
-        tells_of_room_ = on;
-        set_fast();
-    }
+    void set_sink(MessageSink* sink) { completions_.set_sink(sink); }
+    MessageSink* sink() const { return completions_.sink(); }
     // What a kind of link has made for the next connection; nullptr: nothing. Gone with free().
     std::unique_ptr<Companion>& prepared() { return prepared_; }
     template <class Kind> std::unique_ptr<Kind> take_prepared() {
@@ -116,17 +107,6 @@ class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private
     }
     // What it writes down (FI_DAT_TRACE); nullptr: nothing. Decided when it is made.
     EndpointTrace* trace() { return trace_.get(); }
-    // What finished operations are counted by; nullptr: not at all.
-    struct Counters {
-        core::Counter* send = nullptr;
-        core::Counter* write = nullptr;
-        core::Counter* read = nullptr;
-        core::Counter* receive = nullptr;
-        core::Counter* remote_read = nullptr;
-        core::Counter* remote_write = nullptr;
-    };
-    void set_counters(const Counters& counters);
-
     const core::Endpoint& core() const { return core_; }
     // How the last attempt ended, and why; none before an end and after reset.
     core::Event last_end() const { return last_end_; }
@@ -168,14 +148,8 @@ class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private
     // takes_receive().
     std::uint64_t begin_taken_request() { return core_.requests().post(); }
     std::uint64_t begin_taken_receive() { return core_.receives().post(); }
-    // Several requests that are one operation: the last of them has Role::last, those before it
-    // are its parts.
-    void begin_divided() {
-        ++divided_;
-        set_fast();
-    }
     // A slot was filled. At the post, since the length is at hand there.
-    void count_posted(const Request& request) { tally_.request_bytes += request.length; }
+    void count_posted(const Request& request) { tally().request_bytes += request.length; }
     // After begin_request() said flushed, and the slot was filled (FLS-1).
     void request_flushed() { complete_requests(); }
     // Takes back the oldest receive with that context that no message has taken: its
@@ -210,12 +184,7 @@ class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private
     void peer_left();
     // It was accepted, it changes something at the peer, and its success is not reported: it
     // goes out also where the connection is ended before it did.
-    bool is_owed(const Request& r) const {
-        const bool acts = r.op == OpCode::send || r.op == OpCode::send_invalidate ||
-                          r.op == OpCode::write || (is_atomic(r.op) && r.iov_count == 0);
-        const bool told_of = (r.signaled || r.role == Role::part) && request_cq_;
-        return acts && !told_of;
-    }
+    bool is_owed(const Request& r) const { return only_acts(r) && !completions_.is_told_of(r); }
     // Behind the last request that is owed, from `begin` on; `begin` if none is.
     std::uint64_t owed_end(std::uint64_t begin) const;
 
@@ -264,8 +233,7 @@ class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private
         if (done.multi || !core_.receives().succeed_first(seq)) [[unlikely]] {
             return complete_receive(seq, core::DtoStatus::success, length);
         }
-        tally_.receive_bytes += length;
-        report_message(done, length, done.address());
+        completions_.succeeded(done, length, done.address());
     }
     // The same, of a receive of one segment that serves one message.
     [[gnu::always_inline]] void complete_single(std::uint64_t seq, std::size_t length) {
@@ -273,42 +241,35 @@ class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private
             return complete_receive(seq, core::DtoStatus::success, length);
         }
         const Receive& done = receive(seq);
-        tally_.receive_bytes += length;
-        report_message(done, length, done.iov.base);
+        completions_.succeeded(done, length, done.iov.base);
     }
-    // The same two, of the next in posting order, for who reads that queue: what would be pushed.
-    // False: it would not be, or not there; nothing happened.
+    // For who reads that queue: the success of the next in posting order, which is what would be
+    // pushed. False: it would not be, or not there; nothing happened.
     [[gnu::always_inline]] bool give_single(std::uint64_t seq, std::size_t length,
                                             const core::CompletionQueue& to,
                                             core::Success& success) {
-        if (fast_receives_ != &to || !core_.receives().succeed_first(seq)) [[unlikely]] {
+        if (completions_.fast_receives() != &to || !core_.receives().succeed_first(seq))
+            [[unlikely]] {
             return false;
         }
-        const Receive& done = receive(seq);
-        tally_.receive_bytes += length;
-        success = {done.context, done.completion_flags, length, done.iov.base, 0};
+        completions_.give(receive(seq), length, success);
         return true;
     }
     [[gnu::always_inline]] bool give_request(std::uint64_t seq, const core::CompletionQueue& to,
                                              core::Success& success) {
         const Request& done = request(seq);
-        if (fast_requests_ != &to || !done.signaled || !core_.requests().succeed_first(seq))
-            [[unlikely]] {
+        if (completions_.fast_requests() != &to || !done.signaled ||
+            !core_.requests().succeed_first(seq)) [[unlikely]] {
             return false;
         }
-        success = {done.context, done.completion_flags, done.length, nullptr, 0};
+        Completions::give(done, success);
         return true;
     }
     // Where a success is pushed that is reported and calls for nothing else; nullptr: there is
     // more to it.
     core::CompletionQueue* fast_queue(bool of_receives) const {
-        return of_receives ? fast_receives_ : fast_requests_;
+        return of_receives ? completions_.fast_receives() : completions_.fast_requests();
     }
-    bool writes_take_receives() const { return writes_take_receives_; }
-    // A write with data is placed that takes no receive. False: its completion would
-    // be one too many for the queue; ask again when the program has read some.
-    bool announce_write(std::size_t length, std::uint8_t how, std::uint64_t data,
-                        bool whatever_waits = false);
     // The peer has read, or written, memory of this side under `key`.
     void remote_read(std::uint32_t key);
     void remote_written(std::uint32_t key);
@@ -317,13 +278,7 @@ class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private
     // A request is over. Completions go up in posting order.
     [[gnu::always_inline]] void finish_request(std::uint64_t seq, core::DtoStatus status) {
         if (status == core::DtoStatus::success && core_.requests().succeed_first(seq)) [[likely]] {
-            const Request& done = request(seq);
-            if (fast_requests_ && done.signaled) [[likely]] {
-                fast_requests_->push({done.context, done.completion_flags, done.length, nullptr, 0,
-                                      0, core::DtoStatus::success});
-            } else {
-                report(done, status);
-            }
+            completions_.succeeded(request(seq));
         } else if (core_.requests().finish(seq, status)) {
             complete_requests();
         }
@@ -356,91 +311,18 @@ class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private
     void receive_posted(std::uint64_t seq, core::PostVerdict verdict);
     void complete_requests();
     void complete_receives();
-    void count(const Request& request, core::DtoStatus status);
-    // After a queue, a counter or shared receives were set, or divided_ has changed.
-    void set_fast() {
-        const bool all_closely = counted_ || divided_ > 0 || trace_ || tells_of_room_;
-        closely_ = all_closely || sink_;
-        receives_closely_ = counters_.receive || trace_;
-        fast_requests_ = all_closely ? nullptr : request_cq_;
-        fast_receives_ = receives_closely_ || context_ ? nullptr : receive_cq_;
-    }
     std::uint32_t request_slot(std::uint64_t seq) const { return core_.requests().slot(seq); }
     std::uint32_t receive_slot(std::uint64_t seq) const { return core_.receives().slot(seq); }
     std::uint64_t match_shared() { return adopt(matching_.take_shared()); }
     void passed_watermark(std::uint32_t count);
-    bool goes_on(std::uint64_t seq, std::size_t used);
-    void report(const Receive& receive, core::DtoStatus status, std::uint64_t seq = kPopped);
-    void report(const Receive& r, core::DtoStatus status, std::size_t length, std::uint64_t data,
-                std::size_t overflow, std::uint64_t seq = kPopped) {
-        if (receives_closely_) [[unlikely]] {
-            look_closely(r, status, length, seq);
-        }
-        const bool success = status == core::DtoStatus::success;
-        if ((r.signaled || !success) && receive_cq_) [[likely]] {
-            const std::uint64_t released = r.multi && !success ? arrival_flags_.released : 0;
-            void* const buffer = context_ ? *context_ : r.address();
-            receive_cq_->push(
-                {r.context, r.completion_flags | released, length, buffer, data, overflow, status});
-        }
-    }
-    void report(const Request& r, core::DtoStatus status) {
-        if (closely_) [[unlikely]] {
-            return report_closely(r, status);
-        }
-        report(r, status, r.length);
-    }
-    void report(const Request& r, core::DtoStatus status, std::uint64_t length) {
-        const bool wanted =
-            status == core::DtoStatus::success ? r.signaled : r.role != Role::silent; // DTO-21
-        if (wanted && request_cq_) [[likely]] {
-            request_cq_->push({r.context, r.completion_flags, length, nullptr, 0, 0, status});
-        }
-    }
-    void report_closely(const Request& r, core::DtoStatus status);
-    void report_to_program(const Request& r, core::DtoStatus status);
-    // `seq`: kPopped, or that of a receive that is outstanding.
-    static constexpr std::uint64_t kPopped = ~std::uint64_t{0};
-    void look_closely(const Receive& r, core::DtoStatus status, std::size_t length,
-                      std::uint64_t seq);
-    [[gnu::always_inline]] void report_message(const Receive& done, std::size_t length,
-                                               std::byte* buffer) {
-        if (fast_receives_ && done.signaled) [[likely]] {
-            fast_receives_->push({done.context, done.completion_flags, length, buffer, 0, 0,
-                                  core::DtoStatus::success});
-        } else {
-            report(done, core::DtoStatus::success, length, 0, 0);
-        }
-    }
-    std::uint64_t flags_of(std::uint8_t how) const;
     void raise(core::Event event, core::Reason reason, std::span<const std::byte> private_data);
 
     Domain& domain_;
     EndpointOwner& owner_;
     const void* zone_;
     core::Endpoint core_;
-    // What the queues know of this endpoint.
-    struct Requests final : core::CompletionQueue::Poster {
-        explicit Requests(core::Endpoint& of) : core(of) {}
-        void hold(bool on) override { core.hold_requests(on); }
-        core::Endpoint& core;
-    };
-    struct Receives final : core::CompletionQueue::Poster {
-        explicit Receives(core::Endpoint& of) : core(of) {}
-        void hold(bool on) override { core.hold_receives(on); }
-        core::Endpoint& core;
-    };
-    bool expect_more(const Limits& limits);
-    void leave_queues();
-    Requests request_poster_{core_};
-    Receives receive_poster_{core_};
     OperationSlots slots_;
-    core::CompletionQueue* request_cq_ = nullptr;
-    core::CompletionQueue* receive_cq_ = nullptr;
-    // The same where a success that is reported is a completion, and no more than that.
-    core::CompletionQueue* fast_requests_ = nullptr;
-    core::CompletionQueue* fast_receives_ = nullptr;
-    Tally tally_;
+    Completions completions_;
     std::unique_ptr<Handshake> handshake_;
     std::unique_ptr<Link> link_;
     std::unique_ptr<HalfClosed> half_closed_; // of the last connection
@@ -450,24 +332,7 @@ class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private
     Reads reads_;
     bool awaits_peer_ = false;
     bool peer_left_at_once_ = false; // nothing can tell when it does
-    bool writes_take_receives_ = false;
-    bool counted_ = false;          // counters_ has any
-    bool closely_ = false;          // report_closely() is due
-    bool receives_closely_ = false; // the same for receives: look_closely()
-    std::uint32_t divided_ = 0;     // operations of several requests that are outstanding
-    // Of the oldest of them, as far as its requests have completed.
-    struct Divided {
-        std::uint64_t length = 0;
-        core::DtoStatus status = core::DtoStatus::success; // the first that is none
-    };
-    Divided divided_so_far_;
-    MessageSink* sink_ = nullptr;
-    bool tells_of_room_ = false;
-    void* const* context_ = nullptr;
     std::chrono::microseconds patience_{0};
-    std::uint64_t min_multi_ = 0;
-    ArrivalFlags arrival_flags_;
-    Counters counters_;
     core::Event last_end_ = core::Event::none;
     core::Reason reason_ = core::Reason::none;
     std::uint32_t terminate_code_ = 0;

@@ -87,7 +87,7 @@ class MessageSink {
     virtual std::size_t longest() const = 0;
     // A request with Role::own is over.
     virtual void finished(void* context, core::DtoStatus status) = 0;
-    // A request is over, and Endpoint::tell_of_room() held.
+    // A request is over, and Completions::tell_of_room() held.
     virtual void has_room() = 0;
 
   protected:

@@ -203,8 +203,9 @@ bool Inbox::overlong(std::uint64_t size) {
 
 bool Inbox::written(std::uint64_t length, std::uint8_t how, std::uint64_t value) {
     ++taken_;
-    if (!endpoint_.writes_take_receives()) {
-        if ((awaits_room() || !endpoint_.announce_write(length, how, value)) && !base::attempt([&] {
+    if (!endpoint_.completions().writes_take_receives()) {
+        if ((awaits_room() || !endpoint_.completions().announce_write(length, how, value)) &&
+            !base::attempt([&] {
                 waiting().unannounced.push_back({length, value, how});
             })) {
             return fail(Wrong::no_memory);
@@ -231,7 +232,7 @@ bool Inbox::written(std::uint64_t length, std::uint8_t how, std::uint64_t value)
 void Inbox::announce_writes() {
     while (awaits_room()) {
         const Unannounced& write = waiting_->unannounced.front();
-        if (!endpoint_.announce_write(write.length, write.how, write.value)) {
+        if (!endpoint_.completions().announce_write(write.length, write.how, write.value)) {
             return;
         }
         waiting_->unannounced.pop_front();
@@ -241,7 +242,7 @@ void Inbox::announce_writes() {
 void Inbox::announce_rest() {
     for (; awaits_room(); waiting_->unannounced.pop_front()) {
         const Unannounced& write = waiting_->unannounced.front();
-        endpoint_.announce_write(write.length, write.how, write.value, true);
+        endpoint_.completions().announce_write(write.length, write.how, write.value, true);
     }
 }
 

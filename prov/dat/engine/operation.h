@@ -109,6 +109,12 @@ struct Request {
     std::span<const Iov> segments() const { return segments_of(*this); }
 };
 
+// It changes something at the peer, and brings nothing back.
+inline bool only_acts(const Request& r) {
+    return r.op == OpCode::send || r.op == OpCode::send_invalidate || r.op == OpCode::write ||
+           (is_atomic(r.op) && r.iov_count == 0);
+}
+
 // A posted receive in its slot.
 struct Receive {
     void* context;

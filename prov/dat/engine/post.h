@@ -84,7 +84,7 @@ inline core::PostVerdict post_divided(Endpoint& endpoint, std::size_t count, boo
     if (stream.limit() - stream.outstanding() < count) {
         return core::PostVerdict::full;
     }
-    endpoint.begin_divided();
+    endpoint.completions().begin_divided();
     for (std::size_t i = 0; i < count; ++i) {
         seq = endpoint.begin_taken_request();
         fill(endpoint.request(seq), seq, i);

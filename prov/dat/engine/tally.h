@@ -26,6 +26,17 @@ struct Tally {
     std::uint64_t request_bytes_before = 0;
     std::uint64_t receive_bytes_before = 0;
     LinkFacts facts; // as the link said last
+
+    // A connection over such a link begins, when so many requests and receives have completed.
+    void begin(LinkKind link, std::uint64_t requests, std::uint64_t receives) {
+        kind = link;
+        established = Clock::now();
+        requests_before = requests;
+        receives_before = receives;
+        request_bytes_before = request_bytes;
+        receive_bytes_before = receive_bytes;
+        facts = {};
+    }
 };
 
 } // namespace dat::engine

@@ -192,14 +192,15 @@ Endpoint::Endpoint(Domain& domain, const fi_info& info, void* context, core::Sta
     tagged = &no_tagged_ops;
     atomic = &atomic_ops_not_enabled;
     collective = &no_collective_ops;
-    engine_.set_arrival_flags({.with_data = FI_REMOTE_CQ_DATA,
-                               .solicited = FI_DAT_SOLICITED,
-                               .invalidated = FI_DAT_INVALIDATE,
-                               .by_write = FI_RMA | FI_REMOTE_WRITE,
-                               .released = FI_MULTI_RECV});
-    engine_.set_writes_take_receives(((info.mode | info.rx_attr->mode) & FI_RX_CQ_DATA) != 0);
+    engine_.completions().set_arrival_flags({.with_data = FI_REMOTE_CQ_DATA,
+                                             .solicited = FI_DAT_SOLICITED,
+                                             .invalidated = FI_DAT_INVALIDATE,
+                                             .by_write = FI_RMA | FI_REMOTE_WRITE,
+                                             .released = FI_MULTI_RECV});
+    engine_.completions().set_writes_take_receives(
+        ((info.mode | info.rx_attr->mode) & FI_RX_CQ_DATA) != 0);
     min_multi_ = kDefaultMinMulti; // without the lock: an event reader may be making it
-    engine_.set_min_multi(kDefaultMinMulti);
+    engine_.completions().set_min_multi(kDefaultMinMulti);
     domain_.add(*this);
     domain_.users.add();
 }
@@ -211,7 +212,7 @@ ZoneHandle Endpoint::zone_of(Domain& domain, const fi_info& info) {
 void Endpoint::set_min_multi(std::size_t least) {
     const engine::BiasedLockOwner in(biased_lock());
     min_multi_ = least;
-    engine_.set_min_multi(least);
+    engine_.completions().set_min_multi(least);
 }
 
 Endpoint::~Endpoint() {
@@ -282,7 +283,7 @@ int Endpoint::make_ready() {
         DAT_WARN(ep_ctrl, "fi_enable(): out of memory for the completions of its operations");
         return -FI_ENOMEM;
     }
-    engine_.set_counters(counters_);
+    engine_.completions().set_counters(counters_);
     domain_.show();
     enabled_ = true;
     const bool checks = domain_.engine().settings().check_buffers;

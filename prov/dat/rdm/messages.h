@@ -278,7 +278,7 @@ class Peer : public engine::MessageSink, private engine::Deferred {
     bool flowing_ = false; // connected, and nothing queued
     bool self_ = false;
     bool said_goodbye_ = false;
-    bool tells_ = false;       // Endpoint::tell_of_room() is on
+    bool tells_ = false;       // Completions::tell_of_room() is on
     bool confirmed_ = false;   // both sides have this connection
     bool paused_ = false;      // it may be let go: nothing goes out
     Kind release_{};           // of ask, agree and decline: what is to be said of that; or 0

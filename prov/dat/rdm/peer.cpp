@@ -59,7 +59,7 @@ void Peer::go_on() {
 
 void Peer::parted() {
     if (endpoint_ && tells_) {
-        endpoint_->tell_of_room(false);
+        endpoint_->completions().tell_of_room(false);
     }
     if (endpoint_) {
         lose_announced();
@@ -553,7 +553,7 @@ void Peer::tell_of_room(bool more) {
     }
     if (more != tells_) {
         tells_ = more;
-        endpoint_->tell_of_room(more);
+        endpoint_->completions().tell_of_room(more);
     }
     if (more && endpoint_->core().requests().idle()) { // a queue of completions is full
         run_soon();

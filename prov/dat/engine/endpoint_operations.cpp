@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// An endpoint's receives: those that are shared, those that are taken back, and watermarks.
+// An endpoint's operations: receives that are posted, shared and taken back, and what is over.
 #include "engine/endpoint.h"
 
 #include "engine/domain.h"
@@ -47,7 +47,7 @@ bool Endpoint::cancel_receive(const void* context) {
     for (std::uint64_t seq = matching_.next(); seq != core_.receives().next(); ++seq) {
         Receive& r = receive(seq);
         if (r.context == context && core_.receives().withdraw(seq)) {
-            report(r, DtoStatus::flushed, seq);
+            completions_.report(r, DtoStatus::flushed, seq);
             complete_receives(); // passes over it where it was the oldest
             return true;
         }
@@ -75,7 +75,7 @@ void Endpoint::set_starved(bool starved) {
         return;
     }
     matching_.set_starved(starved);
-    tally_.not_ready += starved ? 1 : 0;
+    tally().not_ready += starved ? 1 : 0;
     if (SharedReceives* const shared = matching_.shared()) {
         starved ? shared->starve(*this) : shared->forget(*this);
     }
@@ -84,6 +84,71 @@ void Endpoint::set_starved(bool starved) {
 void Endpoint::receives_shared() {
     matching_.set_starved(false); // not among the starved any more
     link_->receive_posted();
+}
+
+void Endpoint::complete_receive(std::uint64_t seq, DtoStatus status, std::size_t length,
+                                std::uint8_t how, std::uint64_t data, std::size_t overflow) {
+    Receive& done = receive(seq);
+    done.length = length;
+    done.data = data;
+    done.overflow = overflow;
+    if (how != kPlain) [[unlikely]] {
+        done.completion_flags =
+            ((how & kByWrite) != 0 ? 0 : done.completion_flags) | completions_.flags_of(how);
+    }
+    const std::size_t used = (how & kByWrite) != 0 ? 0 : length;
+    if (done.multi && status == DtoStatus::success && completions_.goes_on(done, seq, used))
+        [[unlikely]] {
+        return matching_.take_again(seq);
+    }
+    if (core_.receives().finish(seq, status)) {
+        complete_receives();
+    }
+}
+
+void Endpoint::complete_requests() {
+    core::DtoStream::Done done{};
+    while (core_.requests().pop(done)) {
+        const Request& r = request(done.seq);
+        tally().request_bytes -= done.status == DtoStatus::success ? 0 : r.length;
+        if (r.op == OpCode::bind && done.status != DtoStatus::success) [[unlikely]] {
+            domain_.regions().spoil(r.remote_key); // RMR-6
+        }
+        completions_.report(r, done.status);
+    }
+}
+
+void Endpoint::complete_receives() {
+    core::DtoStream::Done done{};
+    while (core_.receives().pop(done)) {
+        const Receive& r = receive(done.seq);
+        tally().receive_bytes += done.status == DtoStatus::success ? r.length : 0;
+        completions_.report(r, done.status);
+    }
+}
+
+void Endpoint::carry_out_bind(std::uint64_t seq) {
+    domain_.regions().bind(request(seq).remote_key);
+    finish_request(seq, DtoStatus::success);
+}
+
+void Endpoint::remote_read(std::uint32_t key) {
+    core::Counter* const counter = completions_.counters().remote_read;
+    if (counter && !domain_.regions().is_announced(key)) {
+        counter->add(DtoStatus::success);
+    }
+    if (domain_.regions().counts()) {
+        domain_.regions().count_read(key);
+    }
+}
+
+void Endpoint::remote_written(std::uint32_t key) {
+    if (core::Counter* const counter = completions_.counters().remote_write) {
+        counter->add(DtoStatus::success);
+    }
+    if (domain_.regions().counts()) {
+        domain_.regions().count_write(key);
+    }
 }
 
 } // namespace dat::engine
