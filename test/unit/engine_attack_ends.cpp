@@ -158,7 +158,7 @@ Test(engine_attack_end, by_each_class_of_terminate__has_its_status, .timeout = 6
         cr_assert(done[1].status == DtoStatus::flushed);
         cr_assert(w.side.events.back().event == Event::broken);
         cr_assert(w.side.events.back().reason == Reason::terminate);
-        cr_assert_eq(w.side.endpoint.terminate_code(), code);
+        cr_assert_eq(w.side.endpoint.last_end().terminate_code, code);
         cr_assert(w.side.endpoint.reset());
         w.connect();
     }

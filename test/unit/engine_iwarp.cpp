@@ -276,7 +276,7 @@ Test(engine_iwarp, invalidating_a_key_that_may_not_be_breaks_this_connection_onl
                                     });
     cr_assert(p.run([&] { return p.a.ended() && p.b.ended(); }));
     cr_assert(p.a.events.back().event == Event::broken);
-    cr_assert_eq(p.a.endpoint.terminate_code(), 0x0109u);
+    cr_assert_eq(p.a.endpoint.last_end().terminate_code, 0x0109u);
     cr_assert(p.a.requests.take()[0].status == DtoStatus::remote_access);
     cr_assert(p.domain.regions().remove(key));
 }
@@ -313,8 +313,8 @@ Test(engine_iwarp, each_violation_has_its_terminate_and_moves_no_byte, .timeout 
              v.own_zone ? static_cast<const void*>(&Side::zone) : &other_zone, v.rights});
         p.a.rma<Link>(v.op, local, v.right_key ? key : key + 1, v.address);
         cr_assert(p.run([&] { return p.a.ended() && p.b.ended(); }));
-        cr_assert_eq(p.a.endpoint.terminate_code(), v.code, "%x instead of %x",
-                     p.a.endpoint.terminate_code(), v.code);
+        cr_assert_eq(p.a.endpoint.last_end().terminate_code, v.code, "%x instead of %x",
+                     p.a.endpoint.last_end().terminate_code, v.code);
         cr_assert(p.a.requests.take()[0].status == DtoStatus::remote_access);
         cr_assert(memory == std::vector<std::byte>(16));
         cr_assert(local == std::vector<std::byte>(4, std::byte{0x55}));

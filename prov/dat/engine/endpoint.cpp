@@ -4,11 +4,9 @@
 #include "engine/endpoint.h"
 
 #include "base/assert.h"
-#include "base/attempt.h"
 #include "base/log.h"
 #include "engine/domain.h"
 
-#include <cstring>
 #include <utility>
 
 namespace dat::engine {
@@ -19,20 +17,10 @@ using core::Outcome;
 using core::Stimulus;
 using core::Verdict;
 
-bool Link::give(const core::CompletionQueue&, core::Success&) noexcept { return false; }
-
-void Link::say_why(const char* text) noexcept {
-    const std::size_t size = std::strlen(text) + 1;
-    (void)base::attempt([&] { why_ = std::make_unique<char[]>(size); });
-    if (why_) {
-        std::memcpy(why_.get(), text, size);
-    }
-}
-
 Endpoint::Endpoint(Domain& domain, EndpointOwner& owner, const Limits& limits, const void* zone,
                    core::State initial, bool named)
     : domain_(domain), owner_(owner), zone_(zone), core_(limits.requests, limits.receives, initial),
-      slots_(core_.requests(), core_.receives(), named), completions_(core_) {
+      slots_(core_.requests(), core_.receives(), named), completions_(core_), connection_(domain) {
     if (Trace* const trace = domain.trace()) {
         trace_ = std::make_unique<EndpointTrace>(*trace, this, initial);
     } else if (operations_are_probed()) {
@@ -41,7 +29,7 @@ Endpoint::Endpoint(Domain& domain, EndpointOwner& owner, const Limits& limits, c
     completions_.set_trace(trace_.get());
 }
 
-Endpoint::~Endpoint() { DAT_ASSERT(!link_ && !handshake_ && !prepared_ && !armed()); }
+Endpoint::~Endpoint() { DAT_ASSERT(!prepared_ && !armed()); }
 
 Outcome Endpoint::call(Stimulus stimulus) {
     const core::State from = core_.state();
@@ -105,12 +93,12 @@ bool Endpoint::disconnect(bool graceful) {
     const Outcome outcome = call(stimulus);
     if (outcome.verdict == Verdict::go) {
         if (core_.state() == core::State::disconnect_pending) {
-            link_->drain();
+            link()->drain();
         } else {
             end_attempt(from, stimulus, outcome.flush, core::Reason::local, Parting::clean, {});
         }
-    } else if (half_closed_ && !half_closed_->watching()) {
-        half_closed_.reset();
+    } else {
+        connection_.leave();
     }
     return !outcome.refused();
 }
@@ -118,17 +106,15 @@ bool Endpoint::disconnect(bool graceful) {
 bool Endpoint::reset() {
     const Outcome outcome = call(Stimulus::reset);
     if (outcome.verdict == Verdict::go) {
-        last_end_ = Event::none;
-        reason_ = core::Reason::none;
-        terminate_code_ = 0;
-        half_closed_.reset();
+        last_end_ = {};
+        connection_.forget();
     }
     return !outcome.refused();
 }
 
 void Endpoint::free() {
     prepared_.reset();
-    half_closed_.reset();
+    connection_.forget();
     if (core_.state() == core::State::provider) { // EP-16: given back
         flush(core::Flush::recvs);
         domain_.statistics().leave(*this);
@@ -137,7 +123,9 @@ void Endpoint::free() {
     const Outcome outcome = call(Stimulus::free);
     DAT_ASSERT(!outcome.refused());
     const core::State from = core_.state();
-    let_go(Parting::clean);
+    set_starved(false);
+    connection_.let_go(Parting::clean);
+    stop_timer();
     const Statistics::Carried carried{core_.requests().first(), core_.receives().first()};
     flush(outcome.flush);
     if (tally().kind) { // a connection that the program has not ended before
@@ -162,7 +150,7 @@ void Endpoint::set_zone(const void* zone) {
 }
 
 bool Endpoint::resize(const Limits& limits) {
-    DAT_ASSERT(core_.requests().idle() && !link_);
+    DAT_ASSERT(core_.requests().idle() && !link());
     core::DtoStream requests = core_.requests();
     core::DtoStream receives = core_.receives();
     if (!requests.resize(limits.requests) || !receives.resize(limits.receives)) {
@@ -188,13 +176,12 @@ void Endpoint::established(core::Attempt of, Stimulus stimulus, std::unique_ptr<
         return;
     }
     domain_.handshakes().disarm(*this);
-    domain_.retire(std::move(handshake_));
-    link_ = std::move(link);
-    tally().begin(link_->kind(), core_.requests().first(), core_.receives().first());
+    connection_.carry(std::move(link));
+    tally().begin(this->link()->kind(), core_.requests().first(), core_.receives().first());
     domain_.statistics().established();
-    owner_.link_ready(*link_);
+    owner_.link_ready(*this->link());
     raise(outcome.event, core::Reason::none, private_data);
-    link_->start();
+    this->link()->start();
     if (watermarks_.passed(core_.receives().outstanding())) [[unlikely]] {
         passed_watermark(core_.receives().outstanding());
     }
@@ -214,7 +201,7 @@ void Endpoint::over(Stimulus stimulus, core::Reason reason, Parting parting,
     const core::State from = core_.state();
     const Outcome outcome = happen(stimulus, core_.attempt(), reason, terminate_code);
     if (outcome.verdict == Verdict::go) {
-        terminate_code_ = terminate_code;
+        last_end_.terminate_code = terminate_code;
         if (parting == Parting::clean && stimulus == Stimulus::broken) {
             parting = Parting::broken;
         }
@@ -248,36 +235,14 @@ std::uint64_t Endpoint::owed_end(std::uint64_t begin) const {
     return end;
 }
 
-// Nothing of the attempt reaches this endpoint any more, and nobody holds a buffer
-// of the application.
-void Endpoint::let_go(Parting parting) {
-    set_starved(false);
-    if (link_) {
-        link_->part(parting);
-        domain_.retire(std::move(link_));
-    }
-    if (handshake_) {
-        handshake_->abandon();
-        domain_.retire(std::move(handshake_));
-    }
+// Neither a connect timeout nor a watermark is due any more.
+void Endpoint::stop_timer() {
     domain_.handshakes().disarm(*this);
     watermarks_.put_off(0);
 }
 
-void Endpoint::part(core::Reason reason, Parting parting) {
-    const bool left = reason == core::Reason::local;
-    const bool keeps = awaits_peer_ && link_ && (left || reason == core::Reason::peer_closed);
-    std::unique_ptr<HalfClosed> half_closed = keeps ? link_->half_close(left) : nullptr;
-    let_go(half_closed && !left ? Parting::abandon : parting);
-    if (half_closed && half_closed->begin()) {
-        half_closed_ = std::move(half_closed);
-    } else if (keeps && left) {
-        peer_left_at_once_ = true;
-    }
-}
-
 void Endpoint::peer_left() {
-    const std::unique_ptr<HalfClosed> over = std::move(half_closed_);
+    const std::unique_ptr<HalfClosed> over = connection_.take_left();
     owner_.peer_left();
 }
 
@@ -294,17 +259,20 @@ void Endpoint::flush(core::Flush what) {
 void Endpoint::end_attempt(core::State from, Stimulus stimulus, core::Flush what,
                            core::Reason reason, Parting parting,
                            std::span<const std::byte> private_data) {
-    // What it lies in, a handshake, is retired and not destroyed before the lock is left.
-    part(reason, parting);
+    set_starved(false);
+    // What private_data lies in, a handshake, is retired and not destroyed before the lock is left.
+    const bool both_left = connection_.end(reason, parting, connection_options_.await_peer);
+    stop_timer();
     const Statistics::Carried carried{core_.requests().first(), core_.receives().first()};
     flush(what);
-    const Outcome outcome = happen(Stimulus::flushed, core_.attempt(), reason, terminate_code_);
-    last_end_ = outcome.event;
-    reason_ = reason;
+    const Outcome outcome =
+        happen(Stimulus::flushed, core_.attempt(), reason, last_end_.terminate_code);
+    last_end_.event = outcome.event;
+    last_end_.reason = reason;
     domain_.statistics().ended(*this, from, stimulus, outcome.event, reason, carried);
     tally().kind.reset();
     raise(outcome.event, reason, private_data);
-    if (std::exchange(peer_left_at_once_, false)) {
+    if (both_left) {
         peer_left();
     }
 }

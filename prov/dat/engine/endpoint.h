@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// The endpoint of the software domain: the DAT core plus what its operations
-// are. Neutral about the link that carries them. All calls are made under the
+// The endpoint of the software domain, as links and those who use it see it: the DAT core, and
+// beside it the slots of its operations, which receives messages take, what is told of those that
+// are over, and what carries the connection. Neutral about the link. All calls are made under the
 // domain's lock.
 //
 //   post (engine/post.h) -> Request in its slot -> L::transmit      the link's own
@@ -14,8 +15,8 @@
 #include "core/completion.h"
 #include "core/endpoint.h"
 #include "engine/completions.h"
+#include "engine/connection.h"
 #include "engine/endpoint_owner.h"
-#include "engine/half_closed.h"
 #include "engine/link.h"
 #include "engine/operation.h"
 #include "engine/operation_slots.h"
@@ -57,7 +58,7 @@ class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private
 
     Domain& domain() { return domain_; }
     const EndpointOwner& owner() const { return owner_; }
-    // How operations that are over are told of: what is set there is of this endpoint.
+    // How operations that are over are told of.
     Completions& completions() { return completions_; }
     Tally& tally() { return completions_.tally(); }
     const Tally& tally() const { return completions_.tally(); }
@@ -69,13 +70,9 @@ class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private
     // that are posted. Throws std::bad_alloc.
     bool resize(const Limits& limits);
     Limits limits() const { return {core_.requests().limit(), core_.receives().limit()}; }
-    // RDMA reads that later connections carry at once (RDR-1).
-    struct Reads {
-        std::uint16_t in = 16;  // of the peer
-        std::uint16_t out = 16; // of this side
-    };
-    void set_reads(const Reads& reads) { reads_ = reads; }
-    const Reads& reads() const { return reads_; }
+    ConnectionOptions& connection_options() { return connection_options_; }
+    const ConnectionOptions& connection_options() const { return connection_options_; }
+    const ConnectionOptions::Reads& reads() const { return connection_options_.reads; }
     // SRQ-11; UINT32_MAX: none. May report or end the connection at once.
     void set_watermarks(std::uint32_t soft, std::uint32_t hard);
     // It has one: so a receive that has completed is to count as such at once.
@@ -87,9 +84,6 @@ class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private
     }
     // A post found no room: there may be some now.
     void look_for_room() { completions_.queues().look_for_room(); }
-    // How long a destination where nobody listens is tried again.
-    void set_patience(std::chrono::microseconds patience) { patience_ = patience; }
-    std::chrono::microseconds patience() const { return patience_; }
     // Receives come from there; before any is posted or a connection begins.
     // `context`: whose value goes with each shared receive, as the buffer of its completion.
     void set_shared(SharedReceives* shared, void* const* context = nullptr) {
@@ -108,10 +102,10 @@ class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private
     // What it writes down (FI_DAT_TRACE); nullptr: nothing. Decided when it is made.
     EndpointTrace* trace() { return trace_.get(); }
     const core::Endpoint& core() const { return core_; }
-    // How the last attempt ended, and why; none before an end and after reset.
-    core::Event last_end() const { return last_end_; }
-    core::Reason reason() const { return reason_; }
-    std::uint32_t terminate_code() const { return terminate_code_; }
+    Link* link() { return connection_.link(); } // nullptr: not connected
+    const Link* link() const { return connection_.link(); }
+    // Of the last attempt; none before an end and after reset.
+    const AttemptEnd& last_end() const { return last_end_; }
 
     // --- the Consumer's calls; false: refused by the state, nothing changed ---
 
@@ -120,7 +114,7 @@ class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private
     bool begin_connect(std::optional<std::chrono::microseconds> timeout);
     // EP-15.
     bool begin_accept();
-    void run(std::unique_ptr<Handshake> handshake) { handshake_ = std::move(handshake); }
+    void run(std::unique_ptr<Handshake> handshake) { connection_.begin(std::move(handshake)); }
     core::Attempt attempt() const { return core_.attempt(); }
     // EP-18, EP-19. Also true where it is a no-op.
     bool disconnect(bool graceful);
@@ -132,6 +126,9 @@ class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private
     // What a service point, or the request that it brought, does to the endpoint: EP-12,
     // EP-13, EP-16, EP-17, EP-47.
     core::Outcome serve(core::Stimulus stimulus);
+
+    // --- posts (engine/post.h) ---
+
     // A receive is posted; `seq` is its slot's number. Fill receive(seq), then call
     // receive_filled(seq).
     core::PostVerdict begin_receive(std::uint64_t& seq) { return core_.post_receive(seq); }
@@ -142,7 +139,7 @@ class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private
             receive_posted(seq, verdict);
         }
     }
-    // The same for requests; the link's transmit() is up to the caller (engine/post.h).
+    // The same for requests; the link's transmit() is up to the caller.
     core::PostVerdict begin_request(std::uint64_t& seq) { return core_.post_request(seq); }
     // The same two where it is known that they may be posted: core().takes_request(),
     // takes_receive().
@@ -152,36 +149,22 @@ class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private
     void count_posted(const Request& request) { tally().request_bytes += request.length; }
     // After begin_request() said flushed, and the slot was filled (FLS-1).
     void request_flushed() { complete_requests(); }
-    // Takes back the oldest receive with that context that no message has taken: its
-    // completion is flushed, and those behind it are not affected. False: there is
-    // none.
+    // Takes back the oldest receive with that context that no message has taken: its completion is
+    // flushed, and those behind it are not affected. False: there is none.
     bool cancel_receive(const void* context);
-    // The slots; `seq` of an operation that is outstanding, or just popped.
-    Request& request(std::uint64_t seq) { return slots_.request(request_slot(seq)); }
-    const Request& request(std::uint64_t seq) const { return slots_.request(request_slot(seq)); }
-    Receive& receive(std::uint64_t seq) { return slots_.receive(receive_slot(seq)); }
-    Iov* request_extra_segments(std::uint64_t seq) {
-        return slots_.request_segments(request_slot(seq));
-    }
-    Iov* receive_extra_segments(std::uint64_t seq) {
-        return slots_.receive_segments(receive_slot(seq));
-    }
-    // By their descriptors (fi_mr_desc(3)), each of which may be nullptr.
-    const void** request_names(std::uint64_t seq) {
-        return slots_.request_names(request_slot(seq));
-    }
-    const void** receive_names(std::uint64_t seq) {
-        return slots_.receive_names(receive_slot(seq));
-    }
-    std::byte* inline_area(std::uint64_t seq) { return slots_.inline_area(request_slot(seq)); }
-    Link* link() { return link_.get(); }
-    const Link* link() const { return link_.get(); }
-    // The end of later connections has two halves: a side that the peer has left does so itself
-    // by disconnect(), reset() or free(), and who left first is told of that.
-    void await_peer(bool on) { awaits_peer_ = on; }
-    bool awaits_peer() const { return awaits_peer_; }
-    // For HalfClosed: see EndpointOwner.
-    void peer_left();
+
+    // --- the slot of an operation that is outstanding, or was popped last ---
+
+    Request& request(std::uint64_t seq) { return slots_.request(request_at(seq)); }
+    const Request& request(std::uint64_t seq) const { return slots_.request(request_at(seq)); }
+    Receive& receive(std::uint64_t seq) { return slots_.receive(receive_at(seq)); }
+    Iov* request_extra_segments(std::uint64_t seq) { return slots_.request_iov(request_at(seq)); }
+    Iov* receive_extra_segments(std::uint64_t seq) { return slots_.receive_iov(receive_at(seq)); }
+    // What the memory of each segment is registered as, by its descriptor (fi_mr_desc(3)), which
+    // may be nullptr; all of it is nullptr where posts do not say.
+    const void** request_names(std::uint64_t seq) { return slots_.request_names(request_at(seq)); }
+    const void** receive_names(std::uint64_t seq) { return slots_.receive_names(receive_at(seq)); }
+    std::byte* inline_area(std::uint64_t seq) { return slots_.inline_area(request_at(seq)); }
     // It was accepted, it changes something at the peer, and its success is not reported: it
     // goes out also where the connection is ended before it did.
     bool is_owed(const Request& r) const { return only_acts(r) && !completions_.is_told_of(r); }
@@ -197,6 +180,8 @@ class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private
     // It did not. `stimulus` says how.
     void failed(core::Attempt of, core::Stimulus stimulus, core::Reason reason,
                 std::span<const std::byte> private_data = {});
+    // For HalfClosed: see EndpointOwner.
+    void peer_left();
 
     // --- the link's calls ---
 
@@ -302,8 +287,7 @@ class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private
     core::Outcome happen(core::Stimulus stimulus, core::Attempt of, core::Reason reason,
                          std::uint32_t terminate_code = 0);
     void expired() override; // the connect timeout, or a watermark's turn
-    void let_go(Parting parting);
-    void part(core::Reason reason, Parting parting);
+    void stop_timer();
     void flush(core::Flush what);
     // `from`: the state that the stimulus met.
     void end_attempt(core::State from, core::Stimulus stimulus, core::Flush what,
@@ -311,8 +295,8 @@ class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private
     void receive_posted(std::uint64_t seq, core::PostVerdict verdict);
     void complete_requests();
     void complete_receives();
-    std::uint32_t request_slot(std::uint64_t seq) const { return core_.requests().slot(seq); }
-    std::uint32_t receive_slot(std::uint64_t seq) const { return core_.receives().slot(seq); }
+    std::uint32_t request_at(std::uint64_t seq) const { return core_.requests().slot(seq); }
+    std::uint32_t receive_at(std::uint64_t seq) const { return core_.receives().slot(seq); }
     std::uint64_t match_shared() { return adopt(matching_.take_shared()); }
     void passed_watermark(std::uint32_t count);
     void raise(core::Event event, core::Reason reason, std::span<const std::byte> private_data);
@@ -323,19 +307,12 @@ class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private
     core::Endpoint core_;
     OperationSlots slots_;
     Completions completions_;
-    std::unique_ptr<Handshake> handshake_;
-    std::unique_ptr<Link> link_;
-    std::unique_ptr<HalfClosed> half_closed_; // of the last connection
+    Connection connection_;
+    ConnectionOptions connection_options_;
     std::unique_ptr<Companion> prepared_;
     ReceiveMatching matching_;
     Watermarks watermarks_;
-    Reads reads_;
-    bool awaits_peer_ = false;
-    bool peer_left_at_once_ = false; // nothing can tell when it does
-    std::chrono::microseconds patience_{0};
-    core::Event last_end_ = core::Event::none;
-    core::Reason reason_ = core::Reason::none;
-    std::uint32_t terminate_code_ = 0;
+    AttemptEnd last_end_;
     std::unique_ptr<EndpointTrace> trace_;
 };
 

@@ -23,7 +23,7 @@ void Endpoint::passed_watermark(std::uint32_t count) {
     if (watermarks_.soft_passed(count)) {
         owner_.soft_watermark_passed();
     }
-    if (watermarks_.hard_passed(count) && link_) {
+    if (watermarks_.hard_passed(count) && link()) {
         over(Stimulus::broken, core::Reason::watermark, Parting::clean);
     }
 }
@@ -33,10 +33,8 @@ void Endpoint::receive_posted(std::uint64_t seq, core::PostVerdict verdict) {
     if (verdict == core::PostVerdict::flushed) {
         matching_.pass(seq);
         complete_receives();
-    } else if (starved() && link_) {
-        link_->receive_posted();
-    } else if (starved() && handshake_) {
-        handshake_->receives_posted();
+    } else if (starved()) {
+        connection_.receive_posted();
     }
     if (watermarks_.passed(core_.receives().outstanding())) {
         passed_watermark(core_.receives().outstanding());
@@ -83,7 +81,7 @@ void Endpoint::set_starved(bool starved) {
 
 void Endpoint::receives_shared() {
     matching_.set_starved(false); // not among the starved any more
-    link_->receive_posted();
+    link()->receive_posted();
 }
 
 void Endpoint::complete_receive(std::uint64_t seq, DtoStatus status, std::size_t length,

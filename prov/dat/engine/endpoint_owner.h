@@ -53,8 +53,8 @@ class EndpointOwner {
     // them with data; room for them is there since the attempt began.
     virtual void raise(const core::ConnectionEvent& event) = 0;
     virtual void soft_watermark_passed() {}
-    // After the end by this side's disconnect: the peer has left as well (awaits_peer()). Room for
-    // it is there.
+    // After the end by this side's disconnect: the peer has left as well
+    // (ConnectionOptions::await_peer). Room for it is there.
     virtual void peer_left() {}
 
   protected:

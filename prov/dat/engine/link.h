@@ -102,7 +102,7 @@ class Link : public core::CompletionQueue::Source,
     // afterwards; the endpoint retires the link.
     virtual void part(Parting how) = 0;
     // Before part(): what tells this side when the peer has left, or by `left` being false, the
-    // peer when this side has (Endpoint::await_peer()). nullptr: nothing does.
+    // peer when this side has (ConnectionOptions::await_peer). nullptr: nothing does.
     virtual std::unique_ptr<HalfClosed> half_close(bool /*left*/) { return nullptr; }
 
   private:

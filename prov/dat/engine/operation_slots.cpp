@@ -41,7 +41,7 @@ void OperationSlots::copy_receives(const core::DtoStream& posted, OperationSlots
     for (std::uint64_t seq = posted.first(); seq != posted.next(); ++seq) {
         const std::uint32_t from = posted.slot(seq);
         const std::uint32_t slot = by.slot(seq);
-        move_receive(receive(from), to.receive(slot), to.receive_segments(slot));
+        move_receive(receive(from), to.receive(slot), to.receive_iov(slot));
         if (named()) {
             std::copy_n(receive_names(from), kMaxIov, to.receive_names(slot));
         }

@@ -37,12 +37,8 @@ class OperationSlots {
     const Request& request(std::uint32_t slot) const { return requests_[slot]; }
     Receive& receive(std::uint32_t slot) { return receives_[slot]; }
     // Room for kMaxIov segments of an operation that has several.
-    Iov* request_segments(std::uint32_t slot) {
-        return request_segments_ + std::size_t{slot} * kMaxIov;
-    }
-    Iov* receive_segments(std::uint32_t slot) {
-        return receive_segments_ + std::size_t{slot} * kMaxIov;
-    }
+    Iov* request_iov(std::uint32_t slot) { return request_segments_ + std::size_t{slot} * kMaxIov; }
+    Iov* receive_iov(std::uint32_t slot) { return receive_segments_ + std::size_t{slot} * kMaxIov; }
     // What the memory of each segment is registered as; nullptr: not named().
     const void** request_names(std::uint32_t slot) {
         return names_ ? names_.get() + std::size_t{slot} * kMaxIov : nullptr;

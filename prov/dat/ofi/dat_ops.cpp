@@ -164,14 +164,14 @@ int set_patience(fid_ep* f, std::uint64_t patience_us) {
     }
     Endpoint& ep = ep_of(f);
     const engine::BiasedLockOwner in(ep.biased_lock());
-    ep.engine().set_patience(std::chrono::microseconds(patience_us));
+    ep.engine().connection_options().patience = std::chrono::microseconds(patience_us);
     return 0;
 }
 
 int await_peer(fid_ep* f, int on) {
     Endpoint& ep = ep_of(f);
     const engine::BiasedLockOwner in(ep.biased_lock());
-    ep.engine().await_peer(on != 0);
+    ep.engine().connection_options().await_peer = on != 0;
     return 0;
 }
 
@@ -184,9 +184,9 @@ fi_dat_ep_status Endpoint::status() {
         .state = public_state(core.visible_state()),
         .recv_idle = core.receives().idle() ? 1 : 0,
         .request_idle = core.requests().idle() ? 1 : 0,
-        .end = public_end(engine_.last_end()),
-        .reason = static_cast<fi_dat_reason>(engine_.reason()),
-        .terminate = engine_.terminate_code(),
+        .end = public_end(engine_.last_end().event),
+        .reason = static_cast<fi_dat_reason>(engine_.last_end().reason),
+        .terminate = engine_.last_end().terminate_code,
     };
 }
 

@@ -419,7 +419,7 @@ bool Endpoint::is_held_back(const core::ConnectionEvent& event) const {
     const bool failed =
         event.event == core::Event::broken &&
         (event.reason == core::Reason::dto_error || event.reason == core::Reason::terminate);
-    return engine_.awaits_peer() && was_connected_ && (left || failed);
+    return engine_.connection_options().await_peer && was_connected_ && (left || failed);
 }
 
 void Endpoint::give_held() {

@@ -114,7 +114,7 @@ int Endpoint::start_connect(const net::SocketAddress& destination,
             DAT_INFO(ep_ctrl, "connecting to %s, not from %s: %s", destination.text().c_str(),
                      name_.text().c_str(), unfit);
         }
-        return unfit || engine_.patience() == std::chrono::microseconds::zero()
+        return unfit || engine_.connection_options().patience == std::chrono::microseconds::zero()
                    ? iwarp::connect(engine_, destination, unfit ? nullptr : &name_, data,
                                     connect_timeout())
                    : connect_from_one_port(destination, data);
@@ -264,7 +264,7 @@ int Endpoint::disconnect(const char* call, bool graceful) {
         log_refused(call, engine_.core().visible_state());
         return -FI_EOPBADSTATE;
     }
-    if (engine_.last_end() == core::Event::broken) {
+    if (engine_.last_end().event == core::Event::broken) {
         give_held();
     }
     return 0;

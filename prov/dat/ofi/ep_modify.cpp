@@ -168,14 +168,14 @@ int Endpoint::change(const fi_dat_ep_attr& attr, ZoneHandle zone) {
     if ((mask & (FI_DAT_EP_TX_SIZE | FI_DAT_EP_RX_SIZE)) != 0) {
         sizes_are_default_ = false;
     }
-    engine::Endpoint::Reads reads = engine_.reads();
+    engine::ConnectionOptions::Reads reads = engine_.reads();
     if ((mask & FI_DAT_EP_READ_IN) != 0) {
         reads.in = static_cast<std::uint16_t>(attr.read_in);
     }
     if ((mask & FI_DAT_EP_READ_OUT) != 0) {
         reads.out = static_cast<std::uint16_t>(attr.read_out);
     }
-    engine_.set_reads(reads);
+    engine_.connection_options().reads = reads;
     if ((mask & FI_DAT_EP_TX_CQ) != 0) {
         replace_queue(tx_cq_, attr.tx_cq ? &cq_of(attr.tx_cq) : nullptr);
         tx_unwanted_ = !attr.tx_cq;

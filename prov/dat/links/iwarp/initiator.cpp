@@ -108,7 +108,7 @@ class Initiator final : public TcpHandshake {
         constexpr std::chrono::milliseconds kFirst{1};
         const auto now = engine::Clock::now();
         if (next_try_ == std::chrono::milliseconds::zero()) {
-            patience_ends_ = now + endpoint_.patience();
+            patience_ends_ = now + endpoint_.connection_options().patience;
             next_try_ = kFirst;
         }
         if (now >= patience_ends_) {

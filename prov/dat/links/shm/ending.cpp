@@ -201,7 +201,7 @@ void Link::part(engine::Parting how) {
     // There may be another descriptor of it (engine/half_closed.h).
     if (how != engine::Parting::abandon) {
         ::shutdown(wake_socket_.fd(), SHUT_WR);
-    } else if (endpoint_.awaits_peer()) {
+    } else if (endpoint_.connection_options().await_peer) {
         return wake_socket_.close();
     }
     hang_up(domain_, std::move(wake_socket_));
