@@ -76,7 +76,7 @@ int CompletionQueue::open() {
 ssize_t CompletionQueue::look_at_first() {
     domain_.engine().progress();
     while (empty()) {
-        if (!move<Offered>()) {
+        if (!move()) {
             return -FI_EAGAIN;
         }
     }
@@ -121,8 +121,7 @@ template <class Entry> [[gnu::always_inline]] inline bool CompletionQueue::draw_
 }
 
 template <class Entry>
-[[gnu::always_inline]] inline ssize_t CompletionQueue::draw_some(Entry* entries,
-                                                                 std::size_t count) {
+[[gnu::noinline]] ssize_t CompletionQueue::draw_some(Entry* entries, std::size_t count) {
     std::size_t drawn = 0;
     while (drawn < count && offered() && draw_into(entries[drawn])) {
         ++drawn;
@@ -130,9 +129,8 @@ template <class Entry>
     return static_cast<ssize_t>(drawn);
 }
 
-template <class Entry, class Comes>
-[[gnu::always_inline]] inline ssize_t CompletionQueue::read_inside(Entry* entries,
-                                                                   std::size_t count) {
+template <class Entry> ssize_t CompletionQueue::read(Entry* entries, std::size_t count) {
+    const engine::BiasedLockOwner in(biased_lock_);
     if (count == 0) [[unlikely]] {
         return look_at_first();
     }
@@ -140,19 +138,30 @@ template <class Entry, class Comes>
         if (!empty()) {
             return take(entries, count);
         }
-        if constexpr (Comes::kOffers) {
+        if (offered()) [[unlikely]] {
             if (const ssize_t drawn = draw_some(entries, count)) {
                 return drawn;
             }
         }
-    } while (move<Comes>());
+    } while (move());
     return -FI_EAGAIN;
 }
 
 template <class Entry>
-[[gnu::noinline]] ssize_t CompletionQueue::read_any(Entry* entries, std::size_t count) {
-    const engine::BiasedLockOwner in(biased_lock());
-    return read_inside<Entry, Offered>(entries, count);
+[[gnu::always_inline]] inline ssize_t CompletionQueue::read_offered(Entry* entries,
+                                                                    std::size_t count) {
+    if (count == 1) [[likely]] {
+        const engine::InsideAtOnce in(*this);
+        if (in) [[likely]] {
+            if (empty() && !offered() && !move()) {
+                return -FI_EAGAIN;
+            }
+            if (empty() && offered() && draw_into(*entries)) [[likely]] {
+                return 1;
+            }
+        }
+    }
+    return read(entries, count);
 }
 
 template <class Entry>
@@ -161,7 +170,7 @@ ssize_t CompletionQueue::read_with_sources(Entry* entries, std::size_t count, fi
     if (count == 0) {
         return look_at_first();
     }
-    if (empty() && !offered() && !move<Offered>()) {
+    if (empty() && !offered() && !move()) {
         return -FI_EAGAIN;
     }
     std::size_t taken = 0;
@@ -180,30 +189,6 @@ ssize_t CompletionQueue::read_with_sources(Entry* entries, std::size_t count, fi
         ++taken;
     }
     return taken > 0 ? static_cast<ssize_t>(taken) : -FI_EAGAIN;
-}
-
-template <class Entry>
-[[gnu::noinline]] ssize_t CompletionQueue::read_entered(Entry* entries, std::size_t count) {
-    return read_inside<Entry, Offered>(entries, count);
-}
-
-// One that is offered goes straight to its entry.
-template <class Entry>
-[[gnu::always_inline]] inline ssize_t CompletionQueue::read_offered(void* buf, std::size_t count) {
-    Entry* const entries = static_cast<Entry*>(buf);
-    if (count == 1) [[likely]] {
-        const engine::InsideAtOnce in(*this);
-        if (in) [[likely]] {
-            if (empty() && !offered() && !move<Offered>()) {
-                return -FI_EAGAIN;
-            }
-            if (empty() && offered() && draw_into(*entries)) [[likely]] {
-                return 1;
-            }
-            return read_entered(entries, 1);
-        }
-    }
-    return read_any(entries, count);
 }
 
 // Only the members that libfabric 1.17 knows: a newer program may have room for
@@ -355,7 +340,7 @@ ssize_t CompletionQueue::read_waiting(void* buf, std::size_t count, fi_addr_t* s
         const Look found = look_inside();
         if (found == Look::filled || left == 0) {
             return sources ? read_with_sources(static_cast<Entry*>(buf), count, sources)
-                           : read_any(static_cast<Entry*>(buf), count);
+                           : read(static_cast<Entry*>(buf), count);
         }
         if (forget_kick()) {
             return -FI_EAGAIN;
@@ -375,13 +360,10 @@ ssize_t CompletionQueue::read_waiting(void* buf, std::size_t count, fi_addr_t* s
 namespace {
 
 // The functions of a queue whose entries are of type Entry.
-template <class Entry, class Comes> struct Format {
+template <class Entry, bool kOffered> struct Format {
     static ssize_t read(fid_cq* cq, void* buf, std::size_t count) {
-        if constexpr (Comes::kOffers) {
-            return cq_of(cq).read_offered<Entry>(buf, count);
-        } else {
-            return cq_of(cq).read<Entry>(buf, count);
-        }
+        Entry* const entries = static_cast<Entry*>(buf);
+        return kOffered ? cq_of(cq).read_offered(entries, count) : cq_of(cq).read(entries, count);
     }
     static ssize_t read_from(fid_cq* cq, void* buf, std::size_t count, fi_addr_t* sources) {
         return sources ? cq_of(cq).read_with_sources(static_cast<Entry*>(buf), count, sources)
@@ -419,8 +401,8 @@ const char* strerror(fid_cq*, int prov_errno, const void*, char* buf, std::size_
     return give_text(text(static_cast<core::DtoStatus>(prov_errno)), buf, len);
 }
 
-template <class Entry, class Comes>
-fi_ops_cq Format<Entry, Comes>::ops = {
+template <class Entry, bool kOffered>
+fi_ops_cq Format<Entry, kOffered>::ops = {
     .size = sizeof(fi_ops_cq),
     .read = read,
     .readfrom = read_from,
@@ -452,23 +434,23 @@ fi_ops g_fid_ops = {
     .ops_set = DAT_NOT_OFFERED(fi_ops, ops_set),
 };
 
-template <class Comes> fi_ops_cq* ops_for(std::uint32_t format) {
+template <bool kOffered> fi_ops_cq* ops_for(std::uint32_t format) {
     switch (format) {
     case FI_CQ_FORMAT_UNSPEC:
     case FI_CQ_FORMAT_CONTEXT:
-        return &Format<fi_cq_entry, Comes>::ops;
+        return &Format<fi_cq_entry, kOffered>::ops;
     case FI_CQ_FORMAT_MSG:
-        return &Format<fi_cq_msg_entry, Comes>::ops;
+        return &Format<fi_cq_msg_entry, kOffered>::ops;
     case FI_CQ_FORMAT_DATA:
-        return &Format<fi_cq_data_entry, Comes>::ops;
+        return &Format<fi_cq_data_entry, kOffered>::ops;
     case FI_CQ_FORMAT_TAGGED:
-        return &Format<fi_cq_tagged_entry, Comes>::ops;
+        return &Format<fi_cq_tagged_entry, kOffered>::ops;
     }
     return nullptr;
 }
 
 bool attributes_offered(const fi_cq_attr& attr) {
-    if (!ops_for<CompletionQueue::Pushed>(number_of(attr.format))) {
+    if (!ops_for<false>(number_of(attr.format))) {
         DAT_WARN(cq,
                  "fi_cq_open(): format = %u; FI_CQ_FORMAT_CONTEXT, _MSG, _DATA and _TAGGED are "
                  "offered",
@@ -512,9 +494,8 @@ int open_cq(fid_domain* domain, fi_cq_attr* attr, fid_cq** cq, void* context) {
             return rc;
         }
         made->fid.ops = &g_fid_ops;
-        made->ops = made->domain().device()
-                        ? ops_for<CompletionQueue::Offered>(number_of(asked.format))
-                        : ops_for<CompletionQueue::Pushed>(number_of(asked.format));
+        made->ops = made->domain().device() ? ops_for<true>(number_of(asked.format))
+                                            : ops_for<false>(number_of(asked.format));
         *cq = made.release();
         return 0;
     });

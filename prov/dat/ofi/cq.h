@@ -34,30 +34,20 @@ class CompletionQueue final : public fid_cq, public core::CompletionQueue {
 
     // Serves from the queue, and moves the domain only where that is empty. 0 or
     // more entries, -FI_EAGAIN, -FI_EAVAIL.
-    template <class Entry> [[gnu::always_inline]] ssize_t read(void* buf, std::size_t count) {
-        const engine::BiasedLockOwner in(biased_lock_);
-        return read_inside<Entry, Pushed>(static_cast<Entry*>(buf), count);
-    }
-    // The same of a queue that may be offered something; in a domain of RDMA devices.
-    template <class Entry> ssize_t read_offered(void* buf, std::size_t count);
+    template <class Entry> ssize_t read(Entry* entries, std::size_t count);
+    // The same, fast where one completion is wanted and a link offers it, as over RDMA devices.
+    template <class Entry> ssize_t read_offered(Entry* entries, std::size_t count);
     // Moves the domain. Whether anything is there now, or offered. Precondition: nothing is. Under
     // the lock.
-    template <class Comes> [[gnu::always_inline]] bool move() {
+    [[gnu::always_inline]] bool move() {
         domain_.engine().progress();
-        if (!empty() || (Comes::kOffers && offered())) {
+        if (!empty() || offered()) {
             return true;
         }
         settle_down();
         forget_kick();
         return false;
     }
-    // How completions come to the queue.
-    struct Pushed {
-        static constexpr bool kOffers = false;
-    };
-    struct Offered {
-        static constexpr bool kOffers = true;
-    };
     template <class Entry>
     ssize_t read_waiting(void* buf, std::size_t count, fi_addr_t* sources, const void* condition,
                          int timeout_ms); // sources: nullptr, or room for as many
@@ -102,11 +92,6 @@ class CompletionQueue final : public fid_cq, public core::CompletionQueue {
     }
     // Of a read of no entries, which moves the domain: 0, -FI_EAGAIN, -FI_EAVAIL.
     ssize_t look_at_first();
-    // What read_offered() does beside its fast path: with the lock to be entered, and under it.
-    template <class Entry> ssize_t read_any(Entry* entries, std::size_t count);
-    template <class Entry> ssize_t read_entered(Entry* entries, std::size_t count);
-    // As read(). Under the lock, as the next.
-    template <class Entry, class Comes> ssize_t read_inside(Entry* entries, std::size_t count);
     // Precondition: !empty(), and count > 0.
     template <class Entry> ssize_t take(Entry* entries, std::size_t count);
     // Of what is offered; 0: nothing. Precondition: offered(), and count > 0.

@@ -111,7 +111,7 @@ template <class Sink>
             }
             return Taken::one;
         }
-    } while (cq.move<CompletionQueue::Offered>());
+    } while (cq.move());
     return Taken::none;
 }
 template <class Sink> [[gnu::noinline]] Taken take_called(CompletionQueue& cq, Sink sink) {
@@ -155,7 +155,7 @@ template <class Sink> std::size_t take_all(fid_cq* f, std::size_t most, Sink&& s
                 break;
             }
         }
-    } while (taken == 0 && cq.move<CompletionQueue::Offered>());
+    } while (taken == 0 && cq.move());
     return taken;
 }
 
