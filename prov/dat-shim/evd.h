@@ -47,9 +47,10 @@ class Evd final : public Object {
     Cno* cno();
 
     // EVD-21. Any thread. The next event becomes `event`, which is `plain(slot, length)`
-    // (is_plain()), or there is none, or dequeue_other() is to be asked. In fast.h.
+    // (is_plain()), or there is none, or dequeue_other() is to be asked. `plain` is copied. In
+    // fast.h.
     enum class Next { plain, none, other };
-    template <class Plain> Next dequeue(Plain&& plain);
+    template <class Plain> Next dequeue(Plain plain);
     Return dequeue_other(Event& event);
     // EVD-10..EVD-20. `timeout_us`: kForever for none. `more`: EVD-16.
     Return wait(std::uint32_t timeout_us, std::int32_t threshold, Event& event, std::int32_t& more);

@@ -126,20 +126,21 @@ template <class Sink> std::size_t take_events(fid_cq* cq, std::size_t most, Sink
     });
 }
 
-template <class Plain> [[gnu::always_inline]] inline Evd::Next Evd::dequeue(Plain&& plain) {
+template <class Plain> [[gnu::always_inline]] inline Evd::Next Evd::dequeue(Plain plain) {
     fid_cq* const cq = direct_.load(std::memory_order_acquire);
     if (!cq) [[unlikely]] {
         return Next::other;
     }
-    const ofi::direct::Taken taken = ofi::direct::take(cq, [&](const ofi::direct::Success& done) {
-        const Slot& slot = *static_cast<const Slot*>(done.context);
-        if (!is_plain(slot, done.flags)) [[unlikely]] {
-            return false;
-        }
-        plain(slot, static_cast<std::uint32_t>(done.length));
-        slot.ring->reaped(slot.behind);
-        return true;
-    });
+    const ofi::direct::Taken taken = ofi::direct::take(
+        cq, [plain](const ofi::direct::Success& done) __attribute__((always_inline)) {
+            const Slot& slot = *static_cast<const Slot*>(done.context);
+            if (!is_plain(slot, done.flags)) [[unlikely]] {
+                return false;
+            }
+            plain(slot, static_cast<std::uint32_t>(done.length));
+            slot.ring->reaped(slot.behind);
+            return true;
+        });
     if (taken == ofi::direct::Taken::one) [[likely]] {
         return Next::plain;
     }

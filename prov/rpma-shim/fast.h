@@ -53,7 +53,7 @@ template <class Sink>
 // copied (ofi/direct.h).
 using ofi::direct::Taken;
 template <class Sink> [[gnu::always_inline]] inline Taken take_plain(fid_cq* cq, Sink sink) {
-    return ofi::direct::take_pushed(
+    return ofi::direct::take(
         cq, [sink](const ofi::direct::Success& done) __attribute__((always_inline)) {
             if ((done.flags & FI_REMOTE_CQ_DATA) != 0) [[unlikely]] {
                 return false;

@@ -238,7 +238,7 @@ DAT_RETURN dat_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT* event) {
         if (!event) [[unlikely]] {
             return bad_argument(2);
         }
-        const Evd::Next next = evd->dequeue([&](const Slot& slot, std::uint32_t length) {
+        const Evd::Next next = evd->dequeue([=](const Slot& slot, std::uint32_t length) {
             translate_plain({slot.ep, slot.cookie, 0, length, 0, 0, slot.operation}, evd_handle,
                             *event);
         });

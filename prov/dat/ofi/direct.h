@@ -95,9 +95,8 @@ template <class Sink>
     return Taken::one;
 }
 
-// take(), under the lock.
-template <class Sink>
-[[gnu::always_inline]] inline Taken take_inside(CompletionQueue& cq, Sink&& sink) {
+// The rest of take(), under the lock.
+template <class Sink> [[gnu::noinline]] Taken take_moving(CompletionQueue& cq, Sink sink) {
     do {
         if (!cq.empty()) {
             return take_front(cq, sink);
@@ -114,26 +113,16 @@ template <class Sink>
     } while (cq.move());
     return Taken::none;
 }
-template <class Sink> [[gnu::noinline]] Taken take_called(CompletionQueue& cq, Sink sink) {
-    return take_inside(cq, sink);
-}
 
-// The oldest completion, if `sink(const Success&)` takes it; runs under the lock.
-template <class Sink> [[gnu::always_inline]] inline Taken take(fid_cq* f, Sink&& sink) {
-    CompletionQueue& cq = cq_of(f);
-    const Path::Caller in(cq.biased_lock());
-    return take_inside(cq, sink);
-}
-
-// The same, shorter where it is in the queue, as over memory and TCP, and a call longer where it
-// is offered. The sink is copied: with nothing but values in it, it costs the caller no memory.
-template <class Sink> [[gnu::always_inline]] inline Taken take_pushed(fid_cq* f, Sink sink) {
+// The oldest completion, if `sink(const Success&)` takes it; runs under the lock. The sink is
+// copied: with nothing but values in it, it costs the caller no memory.
+template <class Sink> [[gnu::always_inline]] inline Taken take(fid_cq* f, Sink sink) {
     CompletionQueue& cq = cq_of(f);
     const Path::Caller in(cq.biased_lock());
     if (!cq.empty()) [[likely]] {
         return take_front(cq, sink);
     }
-    return take_called(cq, sink);
+    return take_moving(cq, sink);
 }
 
 // The oldest completions, failures among them, at most `most`; `sink(const core::Completion&)`
