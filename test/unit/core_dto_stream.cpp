@@ -124,6 +124,23 @@ Test(core_dto_stream, outstanding_operations__have_slots_of_their_own) {
     }
 }
 
+// However many operations there were: an owner's array is touched as far as it is used at once.
+Test(core_dto_stream, as_few_slots_are_used__as_operations_are_outstanding_at_once) {
+    for (const std::uint32_t at_once : {1u, 3u, 8u}) {
+        DtoStream stream(8);
+        for (int round = 0; round < 20; ++round) {
+            for (std::uint32_t i = 0; i < at_once; ++i) {
+                cr_assert_eq(stream.slot(stream.post()), i);
+            }
+            const std::uint64_t last = stream.next() - 1;
+            stream.flush();
+            cr_assert_eq(pop_all(stream).size(), at_once);
+            stream.restart();
+            cr_assert_eq(stream.slot(last), at_once - 1, "it is still that of the last one");
+        }
+    }
+}
+
 // EPA-5: another limit keeps what is outstanding, in its order and with its numbers.
 Test(core_dto_stream, resized__keeps_what_is_outstanding) {
     DtoStream stream(4);

@@ -8,6 +8,7 @@
 
 #include <deque>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -107,9 +108,13 @@ void walk(DtoStream& stream, Model& model,
         RC_ASSERT(stream.idle() == model.ops.empty());
         RC_ASSERT(stream.next() == model.next);
         RC_ASSERT(stream.first() == (model.ops.empty() ? model.next : model.ops.front().seq));
+        std::set<std::uint32_t> slots;
         for (const Model::Op& op : model.ops) {
             RC_ASSERT(stream.finished(op.seq) == op.status.has_value());
+            RC_ASSERT(stream.slot(op.seq) < stream.slots());
+            slots.insert(stream.slot(op.seq));
         }
+        RC_ASSERT(slots.size() == model.ops.size());
     }
 }
 

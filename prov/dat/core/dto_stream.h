@@ -54,7 +54,12 @@ class DtoStream {
 
     // Slots that an owner's array needs; a power of two >= limit.
     std::uint32_t slots() const { return mask_ + 1; }
-    std::uint32_t slot(std::uint64_t seq) const { return static_cast<std::uint32_t>(seq) & mask_; }
+    // Of an operation that is outstanding, or of the one that was popped last until the next
+    // post(). Where nothing is outstanding the next one has the first slot, so that of an owner's
+    // array no more is touched than is used at once.
+    std::uint32_t slot(std::uint64_t seq) const {
+        return (static_cast<std::uint32_t>(seq) - base_) & mask_;
+    }
     std::uint32_t limit() const { return limit_; }
     std::uint32_t outstanding() const { return static_cast<std::uint32_t>(tail_ - head_); }
     bool full() const { return outstanding() == limit_; }
@@ -66,6 +71,9 @@ class DtoStream {
     // Takes a slot. Precondition: !full().
     std::uint64_t post() {
         DAT_ASSERT(!full());
+        if (idle()) {
+            base_ = static_cast<std::uint32_t>(tail_);
+        }
         return tail_++;
     }
 
@@ -141,6 +149,7 @@ class DtoStream {
         }
         limit_ = limit;
         mask_ = larger.mask_;
+        base_ = larger.base_;
         marks_ = std::move(larger.marks_);
         return true;
     }
@@ -172,6 +181,7 @@ class DtoStream {
     std::uint64_t tail_ = 0;
     std::uint32_t limit_;
     std::uint32_t mask_;
+    std::uint32_t base_ = 0;          // the number whose slot is the first, modulo 2^32
     std::uint32_t odd_ = 0;           // marks that are not kPosted, and failed_
     bool failed_ = false;             // an unsuccessful completion was popped
     std::vector<std::uint8_t> marks_; // kPosted where nothing is outstanding
