@@ -40,6 +40,10 @@ if [ -z "${DAT_NO_KERNEL_NAMES:-}" ] &&
         "${BASH_SOURCE[0]}" "$@"
 fi
 
+# What somebody has set for programs of libfabric is not meant for the tests.
+# shellcheck disable=SC2086 # the words are names
+unset -- ${!FI_@}
+
 # What packages.sh installs is to be found first: a Python of somebody's own has not its modules.
 PATH=/usr/sbin:/usr/bin:/sbin:/bin:$PATH
 
