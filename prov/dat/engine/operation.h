@@ -90,7 +90,10 @@ struct Request {
     void* context;
     std::uint64_t completion_flags;
     std::uint64_t length; // of all segments
-    Iov iov;              // as set_segments() left it
+    std::uint64_t remote_address;
+    std::uint32_t remote_key; // or, for send_invalidate, the key to invalidate; of a bind, its own
+    std::uint32_t ordinal;    // the link's to set: position among what the peer confirms
+    std::uint64_t data;       // for the receiver's completion, if has_data
     // What most posts have alike stands together, and is one store.
     OpCode op;
     std::uint8_t iov_count;
@@ -101,11 +104,7 @@ struct Request {
     bool has_data; // of a send or write
     bool signaled; // a success is reported (DTO-21)
     Level level;
-    std::uint32_t remote_key; // or, for send_invalidate, the key to invalidate; of a bind, its own
-    std::uint32_t ordinal;    // the link's to set: position among what the peer confirms
-    // Of the first slot, up to here: one line of a cache (OperationSlots).
-    std::uint64_t remote_address;
-    std::uint64_t data; // for the receiver's completion, if has_data
+    Iov iov; // as set_segments() left it
 
     std::span<const Iov> segments() const { return segments_of(*this); }
 };
@@ -120,12 +119,12 @@ inline bool only_acts(const Request& r) {
 struct Receive {
     void* context;
     std::uint64_t completion_flags;
-    std::uint64_t capacity; // of all segments
-    std::uint8_t iov_count;
-    bool signaled;              // a success is reported
-    bool multi;                 // serves several messages, one behind the other; one segment
-    Iov iov;                    // as set_segments() left it
     std::uint64_t posted_flags; // of a `multi` one: completion_flags as posted
+    std::uint64_t capacity;     // of all segments
+    std::uint8_t iov_count;
+    bool signaled; // a success is reported
+    bool multi;    // serves several messages, one behind the other; one segment
+    Iov iov;       // as set_segments() left it
     // What came of it, set by complete_receive().
     std::uint64_t length;
     std::uint64_t data;

@@ -9,12 +9,6 @@
 namespace dat::engine {
 namespace {
 
-constexpr std::size_t kLine = 64; // bytes that a cache has together
-
-std::byte* first_line(std::byte* at) {
-    return at + (0 - reinterpret_cast<std::uintptr_t>(at)) % kLine;
-}
-
 std::size_t bytes_of(std::size_t requests, std::size_t receives) {
     return requests * (sizeof(Request) + sizeof(Iov) * kMaxIov + kInjectSize) +
            receives * (sizeof(Receive) + sizeof(Iov) * kMaxIov);
@@ -29,8 +23,8 @@ OperationSlots::OperationSlots(const core::DtoStream& requests, const core::DtoS
                    : nullptr),
       receive_names_(named ? names_.get() + requests.slots() * kMaxIov : nullptr),
       memory_(std::make_unique_for_overwrite<std::byte[]>(
-          bytes_of(requests.slots(), receives.slots()) + kLine)),
-      requests_(reinterpret_cast<Request*>(first_line(memory_.get()))),
+          bytes_of(requests.slots(), receives.slots()))),
+      requests_(reinterpret_cast<Request*>(memory_.get())),
       receives_(reinterpret_cast<Receive*>(requests_ + requests.slots())) {
     request_segments_ = reinterpret_cast<Iov*>(receives_ + receives.slots());
     receive_segments_ = request_segments_ + requests.slots() * kMaxIov;
