@@ -23,11 +23,12 @@ using engine::Parting;
 
 Link::Link(engine::Endpoint& endpoint, net::Socket wake_socket, Segment segment,
            const LinkParameters& parameters, const net::SocketAddress& name, DoorbellPlace place)
-    : engine::MemoryLink(kKind), segment_(std::move(segment)), name_(name), endpoint_(endpoint),
-      domain_(endpoint.domain()), fences_(parameters.fences), wake_socket_(std::move(wake_socket)),
-      wake_socket_refuses_(refuses_rights(wake_socket_)),
-      side_(segment_.side(parameters.initiator)), sender_(endpoint, side_, parameters),
-      receiver_(endpoint, sender_, side_, parameters, wake_socket_.fd()), place_(std::move(place)) {
+    : engine::MemoryLink(kKind), endpoint_(endpoint), domain_(endpoint.domain()),
+      segment_(std::move(segment)), side_(segment_.side(parameters.initiator)),
+      fences_(parameters.fences), wake_socket_(std::move(wake_socket)),
+      wake_socket_refuses_(refuses_rights(wake_socket_)), name_(name), place_(std::move(place)),
+      sender_(endpoint, side_, parameters),
+      receiver_(endpoint, sender_, side_, parameters, wake_socket_.fd()) {
     domain_.memory().expect_link();
     side_.mine->pulls.store(parameters.pulls ? 1 : 0, std::memory_order_release);
 }

@@ -124,26 +124,25 @@ class Link final : public engine::MemoryLink, private engine::Pollable {
     void say_end(End end, std::uint32_t code);
     Remainder last_of_all();
 
-    Segment segment_;
-    const net::SocketAddress name_;
-    // What each post and each arrival asks stands together.
-    alignas(64) engine::Endpoint& endpoint_;
+    engine::Endpoint& endpoint_;
     engine::Domain& domain_;
+    Segment segment_;
+    const Side side_;
     const bool fences_;
+    net::Socket wake_socket_;
+    const bool wake_socket_refuses_; // descriptors
+    const net::SocketAddress name_;
+    DoorbellPlace place_;
+    Sender sender_;
+    Receiver receiver_;
+    Watch watch_{*this};
+    std::uint32_t idle_polls_ = 0;
     bool asleep_ = false;
     bool by_doorbell_ = false;      // asleep_, and polled when the peer has rung
     bool for_room_ = false;         // and the peer rings for room as well
     bool wake_socket_lost_ = false; // the program has closed or replaced it
     bool watched_ = false;          // wake_socket_ is in the reactor
     engine::LinkLife life_;
-    net::Socket wake_socket_;
-    const bool wake_socket_refuses_; // descriptors
-    std::uint32_t idle_polls_ = 0;
-    const Side side_;
-    Sender sender_;
-    Receiver receiver_;
-    DoorbellPlace place_;
-    Watch watch_{*this};
     engine::EndLimit end_limit_;
 };
 

@@ -20,8 +20,8 @@ using iwarp::TerminateCode;
 Receiver::Receiver(engine::Endpoint& endpoint, Sender& sender, const Side& side,
                    const LinkParameters& parameters, int wake_socket)
     : endpoint_(endpoint), domain_(endpoint.domain()), sender_(sender), side_(side),
-      inbox_(endpoint), peer_(parameters.peer), pulls_(parameters.pulls),
-      wake_socket_(wake_socket) {}
+      peer_(parameters.peer), pulls_(parameters.pulls), wake_socket_(wake_socket),
+      inbox_(endpoint) {}
 
 Receiver::Step Receiver::fail(TerminateCode code, const char* what, Fault::Kind kind) {
     if (fault_.kind == Fault::Kind::none) {

@@ -114,6 +114,10 @@ class Receiver {
     engine::Domain& domain_;
     Sender& sender_;
     const Side side_;
+    const Image peer_;
+    const bool pulls_;
+    const int wake_socket_;
+    engine::Inbox inbox_;
     std::uint64_t number_ = 0; // records taken in all
     std::uint64_t bytes_ = 0;  // of the byte ring in all
     std::uint64_t told_ = 0;   // records that the peer knows to be taken
@@ -122,11 +126,6 @@ class Receiver {
     bool lost_ = false;
     bool gone_ = false;
     bool writing_ = false; // a write is not whole yet
-    engine::Inbox inbox_;
-    // Up to here: what a plain message asks.
-    const Image peer_;
-    const bool pulls_;
-    const int wake_socket_;
     std::uint64_t written_ = 0;
     bool responding_ = false; // a response is not whole yet
     std::uint32_t responding_to_ = 0;

@@ -37,14 +37,13 @@ std::uint8_t flag(bool on, Flags flag) {
 
 Sender::Sender(engine::Endpoint& endpoint, const Side& side, const LinkParameters& parameters)
     : endpoint_(endpoint), side_(side), ord_(parameters.ord),
-      next_(endpoint.core().requests().next()), confirmations_(endpoint),
-      seldom_(endpoint.domain().sparse_memory()),
+      next_(endpoint.core().requests().next()), seldom_(endpoint.domain().sparse_memory()),
+      confirmations_(endpoint), own_reads_(own<Open>(parameters.ord, kFew)),
       own_responses_(own<Response>(parameters.ird, kFew)),
-      responses_(parameters.ird, {own_responses_ ? own_responses_.get() : seldom_->responses.data(),
-                                  engine::Responses<Response>::places(parameters.ird)}),
-      own_reads_(own<Open>(parameters.ord, kFew)),
       reads_(own_reads_ ? own_reads_.get() : seldom_->reads.data(),
-             std::max<std::uint16_t>(parameters.ord, 1)) {}
+             std::max<std::uint16_t>(parameters.ord, 1)),
+      responses_(parameters.ird, {own_responses_ ? own_responses_.get() : seldom_->responses.data(),
+                                  engine::Responses<Response>::places(parameters.ird)}) {}
 
 void Sender::part() {
     if (std::exchange(watching_, false)) {

@@ -174,32 +174,32 @@ class Sender final : private engine::RegionWatcher {
     engine::Endpoint& endpoint_;
     const Side side_;
     const std::uint16_t ord_;
-    bool elsewhere_ = false; // a piece of the request that goes next lies where it was
+    std::uint64_t number_ = 0; // records in all
+    std::uint64_t bytes_ = 0;  // of the byte ring in all
+    std::uint64_t taken_ = 0;  // as far as known: by the peer
+    std::uint64_t bytes_taken_ = 0;
+    std::uint64_t next_;       // the request that goes next
+    std::uint64_t offset_ = 0; // bytes of it that have gone
+    const SeldomTouched seldom_;
+    std::uint64_t left_tail_ = 0; // how many there have been in seldom_->left
+    bool elsewhere_ = false;      // a piece of it lies where it was
     bool stuck_ = false;
     bool violated_ = false;
     bool responses_turn_ = false;
     bool watching_ = false;       // regions, for responses that lie elsewhere
-    std::uint64_t number_ = 0;    // records in all
-    std::uint64_t bytes_ = 0;     // of the byte ring in all
-    std::uint64_t taken_ = 0;     // as far as known: by the peer
-    std::uint64_t next_;          // the request that goes next
-    std::uint64_t response_ = 0;  // sent in all
     std::uint32_t ordinal_ = 0;   // messages and writes in all
     std::uint32_t confirmed_ = 0; // what the peer had placed when last looked at
     engine::Confirmations confirmations_;
-    const SeldomTouched seldom_;
-    const std::unique_ptr<Response[]> own_responses_; // where there are more than kFew
-    engine::Responses<Response> responses_;
-    // Up to here: what a short send asks.
-    const std::unique_ptr<Open[]> own_reads_; // likewise
-    const std::span<Open> reads_; // by number modulo ord; the first read_count_ have been written
-    std::uint64_t bytes_taken_ = 0;
-    std::uint64_t offset_ = 0;    // bytes of the next request that have gone
-    std::uint64_t left_tail_ = 0; // how many there have been in seldom_->left
     std::uint32_t open_reads_ = 0;
     std::uint32_t again_ = 0;      // of them to be asked for again
     std::uint64_t read_count_ = 0; // in all; its lower half is the number of the next
+    // Where there are more than kFew.
+    const std::unique_ptr<Open[]> own_reads_;
+    const std::unique_ptr<Response[]> own_responses_;
+    const std::span<Open> reads_; // by number modulo ord; the first read_count_ have been written
+    std::uint64_t response_ = 0;  // sent in all
     std::uint64_t response_offset_ = 0;
+    engine::Responses<Response> responses_;
     engine::Refusal refusal_ = engine::Refusal::none;
 };
 
