@@ -52,7 +52,7 @@ class Endpoint {
     // that the provider makes for a request (EP-48).
     Endpoint(std::uint32_t request_limit, std::uint32_t receive_limit,
              State initial = State::unconnected)
-        : state_(initial), requests_(request_limit), receives_(receive_limit) {
+        : requests_(request_limit), receives_(receive_limit), state_(initial) {
         set_verdicts();
     }
 
@@ -126,6 +126,8 @@ class Endpoint {
     }
     static PostVerdict post_otherwise(PostVerdict verdict, DtoStream& stream);
 
+    DtoStream requests_;
+    DtoStream receives_;
     State state_;
     bool requests_held_ = false;
     bool receives_held_ = false;
@@ -134,8 +136,6 @@ class Endpoint {
     PostVerdict receive_verdict_{};
     Event recorded_ = Event::none; // in ENDING: the event that ends the attempt
     Attempt attempt_{0};
-    DtoStream requests_;
-    DtoStream receives_;
 };
 
 } // namespace dat::core

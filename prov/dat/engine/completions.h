@@ -186,12 +186,12 @@ class Completions {
     void look_closely(const Receive& r, core::DtoStatus status, std::size_t length,
                       std::uint64_t seq);
 
+    const core::Endpoint& core_; // what a trace names operations by
+    EndpointQueues queues_;
     // Those where a success that is reported is a completion, and no more than that.
     core::CompletionQueue* fast_requests_ = nullptr;
     core::CompletionQueue* fast_receives_ = nullptr;
     Tally tally_;
-    const core::Endpoint& core_; // what a trace names operations by
-    EndpointQueues queues_;
     bool counted_ = false;          // counters_ has any for requests
     bool closely_ = false;          // report_closely() is due
     bool receives_closely_ = false; // the same for receives: look_closely()

@@ -74,8 +74,8 @@ class Connection {
   private:
     Domain& domain_;
     std::unique_ptr<Handshake> handshake_;
-    std::unique_ptr<HalfClosed> half_closed_; // of the last connection
     std::unique_ptr<Link> link_;
+    std::unique_ptr<HalfClosed> half_closed_; // of the last connection
 };
 
 } // namespace dat::engine

@@ -20,7 +20,7 @@ using core::Verdict;
 Endpoint::Endpoint(Domain& domain, EndpointOwner& owner, const Limits& limits, const void* zone,
                    core::State initial, bool named)
     : domain_(domain), owner_(owner), zone_(zone), core_(limits.requests, limits.receives, initial),
-      slots_(core_.requests(), core_.receives(), named), connection_(domain), completions_(core_) {
+      slots_(core_.requests(), core_.receives(), named), completions_(core_), connection_(domain) {
     if (Trace* const trace = domain.trace()) {
         trace_ = std::make_unique<EndpointTrace>(*trace, this, initial);
     } else if (operations_are_probed()) {

@@ -304,16 +304,14 @@ class Endpoint : public base::Hook<Starved>, public base::Hook<Counted>, private
     Domain& domain_;
     EndpointOwner& owner_;
     const void* zone_;
-    // What a message asks stands together: of the slots, and of the connection, the ends that meet
-    // what is behind them.
-    alignas(64) core::Endpoint core_;
+    core::Endpoint core_;
     OperationSlots slots_;
-    ReceiveMatching matching_;
-    Watermarks watermarks_;
-    Connection connection_;
     Completions completions_;
+    Connection connection_;
     ConnectionOptions connection_options_;
     std::unique_ptr<Companion> prepared_;
+    ReceiveMatching matching_;
+    Watermarks watermarks_;
     AttemptEnd last_end_;
     std::unique_ptr<EndpointTrace> trace_;
 };

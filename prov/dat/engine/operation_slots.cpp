@@ -18,19 +18,19 @@ std::size_t bytes_of(std::size_t requests, std::size_t receives) {
 
 OperationSlots::OperationSlots(const core::DtoStream& requests, const core::DtoStream& receives,
                                bool named)
-    : names_(named ? std::make_unique_for_overwrite<const void*[]>(
-                         (std::size_t{requests.slots()} + receives.slots()) * kMaxIov)
-                   : nullptr),
-      receive_names_(named ? names_.get() + requests.slots() * kMaxIov : nullptr),
-      memory_(std::make_unique_for_overwrite<std::byte[]>(
+    : memory_(std::make_unique_for_overwrite<std::byte[]>(
           bytes_of(requests.slots(), receives.slots()))),
       requests_(reinterpret_cast<Request*>(memory_.get())),
-      receives_(reinterpret_cast<Receive*>(requests_ + requests.slots())) {
-    request_segments_ = reinterpret_cast<Iov*>(receives_ + receives.slots());
-    receive_segments_ = request_segments_ + requests.slots() * kMaxIov;
-    inline_areas_end_ =
-        reinterpret_cast<std::byte*>(receive_segments_ + receives.slots() * kMaxIov) +
-        requests.slots() * kInjectSize;
+      receives_(reinterpret_cast<Receive*>(requests_ + requests.slots())),
+      request_segments_(reinterpret_cast<Iov*>(receives_ + receives.slots())),
+      receive_segments_(request_segments_ + requests.slots() * kMaxIov),
+      inline_areas_end_(
+          reinterpret_cast<std::byte*>(receive_segments_ + receives.slots() * kMaxIov) +
+          requests.slots() * kInjectSize),
+      names_(named ? std::make_unique_for_overwrite<const void*[]>(
+                         (std::size_t{requests.slots()} + receives.slots()) * kMaxIov)
+                   : nullptr),
+      receive_names_(named ? names_.get() + requests.slots() * kMaxIov : nullptr) {
     static_assert(std::is_trivial_v<Request> && std::is_trivial_v<Receive>);
     static_assert(sizeof(Request) % alignof(Receive) == 0);
     static_assert(sizeof(Receive) % alignof(Iov) == 0);

@@ -56,14 +56,14 @@ class OperationSlots {
                        const core::DtoStream& by);
 
   private:
-    std::unique_ptr<const void*[]> names_; // of segments: those of requests come first
-    const void** receive_names_;           // in names_
-    std::unique_ptr<std::byte[]> memory_;  // of the rest
+    std::unique_ptr<std::byte[]> memory_;
+    Request* requests_;
+    Receive* receives_;
     Iov* request_segments_;
     Iov* receive_segments_;
     std::byte* inline_areas_end_;
-    Request* requests_;
-    Receive* receives_;
+    std::unique_ptr<const void*[]> names_; // of segments: those of requests come first
+    const void** receive_names_;           // in names_
 };
 
 } // namespace dat::engine

@@ -9,8 +9,8 @@
 namespace dat::ofi {
 
 Bindings::Bindings(Domain& domain, std::uint64_t tx_flags, std::uint64_t rx_flags)
-    : biased_lock_(domain.biased_lock()), tx_flags_(tx_flags), rx_flags_(rx_flags),
-      domain_(domain) {}
+    : domain_(domain), biased_lock_(domain.biased_lock()), tx_flags_(tx_flags),
+      rx_flags_(rx_flags) {}
 
 Bindings::~Bindings() {
     for (CompletionQueue* cq : {tx_cq_, rx_cq_}) {

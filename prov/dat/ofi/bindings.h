@@ -73,21 +73,17 @@ class Bindings {
         }
     }
 
-    // What a post asks stands together, in one line of the processor's cache.
-    alignas(64) engine::BiasedLock& biased_lock_; // the domain's, in one step
+    Domain& domain_;
+    engine::BiasedLock& biased_lock_; // the domain's, in one step
+    EventQueue* eq_ = nullptr;
+    CompletionQueue* tx_cq_ = nullptr;
+    CompletionQueue* rx_cq_ = nullptr;
+    engine::Endpoint::Counters counters_;
     std::uint64_t tx_flags_;
     std::uint64_t rx_flags_;
     // FI_COMPLETION, or 0: what each operation has besides its flags.
     std::uint64_t tx_reports_ = FI_COMPLETION;
     std::uint64_t rx_reports_ = FI_COMPLETION;
-    // Bytes that any peer takes in one operation: of more the peer is asked (FI_EP_MSG).
-    std::size_t narrow_size_ = 0;
-
-    Domain& domain_;
-    EventQueue* eq_ = nullptr;
-    CompletionQueue* tx_cq_ = nullptr;
-    CompletionQueue* rx_cq_ = nullptr;
-    engine::Endpoint::Counters counters_;
     std::size_t min_multi_ = kDefaultMinMulti;
     bool enabled_ = false;
 };

@@ -177,11 +177,11 @@ Endpoint::Endpoint(Domain& domain, const fi_info& info, void* context, core::Sta
       zone_(zone_of(domain, info)), caps_(info.caps), inject_size_(info.tx_attr->inject_size),
       sizes_are_default_(has_default_sizes(info, domain.offering())),
       message_size_(message_size_of(info, domain.offering())),
+      narrow_size_(std::min(message_size_, kMaxNarrowSize)),
       name_(address_in(info.src_addr, info.src_addrlen)),
       peer_(address_in(info.dest_addr, info.dest_addrlen)),
       engine_(domain.engine(), *this, limits_of(info), zone_.get(), initial,
               domain.device() && domain.names_memory()) {
-    narrow_size_ = std::min(message_size_, kMaxNarrowSize);
     fid.fclass = FI_CLASS_EP;
     fid.context = context;
     fid.ops = &g_fid_ops;

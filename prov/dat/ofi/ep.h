@@ -139,7 +139,8 @@ class Endpoint final : public fid_ep, public Bindings, private engine::EndpointO
     const std::size_t inject_size_;
     bool sizes_are_default_;         // the program has asked for no number of operations
     const std::size_t message_size_; // bytes, at most
-    net::SocketAddress name_;        // these four: guarded by the lock
+    const std::size_t narrow_size_;
+    net::SocketAddress name_; // these four: guarded by the lock
     net::SocketAddress peer_;
     bool keeps_port_ = false;             // connects from the port of name_ as well
     net::Socket source_;                  // bound to it; none: it has been used

@@ -120,12 +120,16 @@ class Link final : public engine::Link, private engine::Pollable {
     Remainder rest();
     Remainder last_of_all();
 
-    // What each post and each arrival asks stands together.
-    alignas(64) engine::Endpoint& endpoint_;
+    engine::Endpoint& endpoint_;
     engine::Domain& domain_;
     Socket socket_;
-    std::uint64_t sent_in_ = 0; // the round of the domain in which a post went out at once
-    std::uint64_t received_bytes_ = 0;
+    Sender sender_;
+    Receiver receiver_;
+    Watch watch_{*this};
+    Again again_{*this};
+    int times_ready_ = 0;          // ready-to-receive was sent
+    std::uint64_t ready_sent_ = 0; // bytes_sent() after that
+    std::uint64_t sent_in_ = 0;    // the round of the domain in which a post went out at once
     std::uint32_t idle_polls_ = 0;
     std::uint32_t interest_ = 0; // what the reactor watches for
     bool watched_ = false;       // in the reactor
@@ -136,12 +140,7 @@ class Link final : public engine::Link, private engine::Pollable {
     bool reset_ = false;         // the peer's end is none in order
     bool send_failed_ = false;   // and so will every send
     engine::LinkLife life_;
-    Watch watch_{*this};
-    Sender sender_;
-    Receiver receiver_;
-    Again again_{*this};
-    int times_ready_ = 0;          // ready-to-receive was sent
-    std::uint64_t ready_sent_ = 0; // bytes_sent() after that
+    std::uint64_t received_bytes_ = 0;
     engine::EndLimit end_limit_;
 };
 

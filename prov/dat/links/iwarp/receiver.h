@@ -121,16 +121,10 @@ class Receiver {
     bool await_rtr_;
     bool awake_ = false;
     bool ack_wanted_ = false;
-    bool large_ = false;   // the last frame had a large payload
-    bool placing_ = false; // the payload is being read straight into the target
+    bool large_ = false; // the last frame had a large payload
 
-    std::uint32_t send_msn_ = 1;   // of the message at hand on the send queue
-    std::uint32_t told_ = 0;       // inbox_.placed() when ack_due() last said so
-    std::size_t skip_ = 0;         // bytes of a frame's trailer that are still to come
     std::vector<std::byte> frame_; // the beginning of a frame that is not whole
-    engine::Inbox inbox_;
-    Fault fault_;
-    // Up to here, and the first of these: what a plain message asks.
+    std::size_t skip_ = 0;         // bytes of a frame's trailer that are still to come
     std::array<iovec, kRoom> room_;
 
     // The segment at hand: its header, and how much payload it announced.
@@ -141,14 +135,20 @@ class Receiver {
     std::size_t header_size_ = 0;
     // Where its payload goes.
     engine::Inbox::Room target_;
+    // The payload is being read straight into the target.
+    bool placing_ = false;
     std::size_t placed_bytes_ = 0;
 
+    engine::Inbox inbox_;
+    std::uint32_t send_msn_ = 1; // of the message at hand on the send queue
     std::uint32_t read_msn_ = 1;
     std::uint32_t atomic_msn_ = 1;     // of responses
     std::uint64_t response_bytes_ = 0; // of the oldest read
     std::uint64_t written_ = 0;        // bytes of the write at hand, or of the last one
     bool writing_ = false;             // it is not whole yet
     std::uint64_t high_data_ = 0;      // of the next Send with Data: the upper half
+    std::uint32_t told_ = 0;           // inbox_.placed() when ack_due() last said so
+    Fault fault_;
 };
 
 } // namespace dat::iwarp

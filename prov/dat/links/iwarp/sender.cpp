@@ -42,11 +42,11 @@ ssize_t hand_over(int fd, std::span<iovec> pieces) {
 Sender::Sender(engine::Endpoint& endpoint, const LinkParameters& parameters)
     : endpoint_(endpoint), domain_(endpoint.domain()), dat_peer_(parameters.dat_peer),
       wide_(parameters.wide), crc_(parameters.crc), traces_frames_(traces_frames(endpoint)),
-      ord_(parameters.ord), held_(parameters.hold),
-      response_places_(engine::Responses<Response>::places(parameters.ird)),
-      responses_(parameters.ird, response_places_), confirmations_(endpoint),
+      ord_(parameters.ord), held_(parameters.hold), confirmations_(endpoint),
       reads_(std::max<std::uint16_t>(parameters.ord, 1)),
-      sink_key_(static_cast<std::uint32_t>(engine::random_bits())) {
+      sink_key_(static_cast<std::uint32_t>(engine::random_bits())),
+      response_places_(engine::Responses<Response>::places(parameters.ird)),
+      responses_(parameters.ird, response_places_) {
     cursor_.seq = endpoint.core().requests().next();
     cursor_.rtr_due = parameters.send_rtr;
 }

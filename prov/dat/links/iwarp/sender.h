@@ -267,23 +267,22 @@ class Sender {
     const std::uint16_t ord_;
     bool held_;
     bool ended_ = false; // a Terminate is the last frame
+    std::size_t max_payload_tagged_ = 0;
+    std::size_t max_payload_untagged_ = 0;
     // Of a plain send the payload is smaller than that, and copied behind its header; 0: there is
     // none.
     std::size_t plain_end_ = 0;
     Cursor cursor_;
-    std::uint32_t ack_count_ = 0;
-    std::uint64_t bytes_sent_ = 0;
     std::vector<std::byte> rest_; // of the frame that the socket took in part
-    std::vector<Response> response_places_;
-    engine::Responses<Response> responses_;
-    engine::Confirmations confirmations_;
-    // Up to here: what a plain send asks.
-    std::size_t max_payload_tagged_ = 0;
-    std::size_t max_payload_untagged_ = 0;
     std::size_t rest_done_ = 0;
+    std::uint32_t ack_count_ = 0;
+    engine::Confirmations confirmations_;
     std::uint64_t read_head_ = 0;      // reads answered in all
     std::vector<std::uint64_t> reads_; // their requests, by number modulo ord
     const std::uint32_t sink_key_;
+    std::vector<Response> response_places_;
+    engine::Responses<Response> responses_;
+    std::uint64_t bytes_sent_ = 0;
     bool out_of_memory_ = false;
     int error_ = 0;
     engine::Refusal refusal_ = engine::Refusal::none;
