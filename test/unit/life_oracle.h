@@ -18,7 +18,7 @@
 namespace life_test {
 
 template <class Enum> Enum named(const std::string& text) {
-    for (std::size_t i = 0; i < static_cast<std::size_t>(Enum::count_); ++i) {
+    for (std::size_t i = 0; i < dat::engine::kCountOf<Enum>; ++i) {
         if (name(static_cast<Enum>(i)) == text) {
             return static_cast<Enum>(i);
         }

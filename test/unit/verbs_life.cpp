@@ -95,6 +95,20 @@ template <class Connection> void ends(Connection& c, Event event, Reason reason)
     assert_ended(c.side, event, reason);
 }
 
+// The marker comes back, and that is the end of a drain.
+template <class Connection> void is_confirmed(Connection& c) {
+    is_at(c, LinkState::marked);
+    fake::complete(kMarker);
+    take(c);
+    ends(c, Event::disconnected, Reason::local);
+}
+
+// The queue pair fails, which a receive that it gives back tells.
+template <class Connection> void fails(Connection& c) {
+    fake::complete(plain_receive_id(0), IBV_WC_WR_FLUSH_ERR);
+    take(c);
+}
+
 } // namespace
 
 // DISC-4.
@@ -110,10 +124,7 @@ Test(verbs_life, drain__ends_once_the_marker_is_back) {
         is_at(c, LinkState::marked);
         fake::complete(plain_request_id(0));
         take(c);
-        is_at(c, LinkState::marked);
-        fake::complete(kMarker);
-        take(c);
-        ends(c, Event::disconnected, Reason::local);
+        is_confirmed(c);
     }
 }
 
@@ -125,10 +136,7 @@ Test(verbs_life, drain_of_what_is_complete__needs_a_marker_on_iwarp_alone) {
     fake::become_siw();
     Asked d;
     disconnect(d);
-    is_at(d, LinkState::marked);
-    fake::complete(kMarker);
-    take(d);
-    ends(d, Event::disconnected, Reason::local);
+    is_confirmed(d);
 }
 
 Test(verbs_life, held_requests__go_out_behind_the_peers_first_message) {
@@ -146,9 +154,7 @@ Test(verbs_life, held_requests__go_out_behind_the_peers_first_message) {
     cr_assert_eq(state().sent.size(), 2);
     cr_assert_eq(state().sent.back(), kMarker);
     fake::complete(state().sent.front());
-    fake::complete(kMarker);
-    take(c);
-    ends(c, Event::disconnected, Reason::local);
+    is_confirmed(c);
 }
 
 Test(verbs_life, held_requests__go_out_in_the_end_also_where_the_peer_is_silent) {
@@ -176,8 +182,7 @@ Test(verbs_life, held_requests__stay_in_order_where_the_queue_pair_fails) {
     Accepted c;
     receive(c);
     send(c);
-    fake::complete(plain_receive_id(0), IBV_WC_WR_FLUSH_ERR);
-    take(c);
+    fails(c);
     is_at(c, LinkState::held_failed);
     send(c);
     cr_assert_eq(state().sent.size(), 0);
@@ -190,8 +195,7 @@ Test(verbs_life, held_requests__stay_in_order_where_the_queue_pair_fails) {
 Test(verbs_life, failed_queue_pair__is_explained_by_the_connection_manager) {
     Asked c;
     receive(c);
-    fake::complete(plain_receive_id(0), IBV_WC_WR_FLUSH_ERR);
-    take(c);
+    fails(c);
     is_at(c, LinkState::failed);
     disconnect(c);
     is_at(c, LinkState::failed);
@@ -202,8 +206,7 @@ Test(verbs_life, failed_queue_pair__is_explained_by_the_connection_manager) {
 Test(verbs_life, failed_queue_pair_that_nobody_explains__is_a_broken_connection) {
     Asked c;
     receive(c);
-    fake::complete(plain_receive_id(0), IBV_WC_WR_FLUSH_ERR);
-    take(c);
+    fails(c);
     is_at(c, LinkState::failed);
     ends(c, Event::broken, Reason::peer_reset);
 }

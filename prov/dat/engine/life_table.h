@@ -14,11 +14,13 @@
 
 namespace dat::engine {
 
-// Both are enums of the table's own names, in its order, that end with count_. [event][state]: the
-// next state; count_: the event never comes there.
+// States and events are enums of the table's own names, in its order, that end with count_.
+template <class Enum>
+inline constexpr std::size_t kCountOf = static_cast<std::size_t>(Enum::count_);
+template <class Enum> using LifeNames = std::array<const char*, kCountOf<Enum>>;
+// [event][state]: the next state; count_: the event never comes there.
 template <class State, class Event>
-using LifeTable = std::array<std::array<State, static_cast<std::size_t>(State::count_)>,
-                             static_cast<std::size_t>(Event::count_)>;
+using LifeTable = std::array<std::array<State, kCountOf<State>>, kCountOf<Event>>;
 
 template <class State> struct LifeCell {
     enum class Kind : std::uint8_t { to, stay, never };
@@ -34,10 +36,11 @@ template <class State>
 inline constexpr LifeCell<State> kNever{LifeCell<State>::Kind::never, State::count_};
 
 // A cell is a function of its column.
-template <class State, std::size_t columns>
-constexpr std::array<State, columns> life_row(const std::array<LifeCell<State>, columns>& cells) {
-    std::array<State, columns> next{};
-    for (std::size_t i = 0; i < columns; ++i) {
+template <class State>
+constexpr std::array<State, kCountOf<State>>
+life_row(const std::array<LifeCell<State>, kCountOf<State>>& cells) {
+    std::array<State, kCountOf<State>> next{};
+    for (std::size_t i = 0; i < next.size(); ++i) {
         next[i] =
             cells[i].kind == LifeCell<State>::Kind::stay ? static_cast<State>(i) : cells[i].next;
     }

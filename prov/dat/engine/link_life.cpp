@@ -11,11 +11,11 @@ using enum LinkState;
 constexpr auto stay = kStay<LinkState>;
 constexpr auto never = kNever<LinkState>;
 
-constexpr std::array<const char*, kLinkStates> kStateNames{
+constexpr LifeNames<LinkState> kStateNames{
 #define DAT_LINK_STATE(name, meaning) #name,
 #include "engine/link_life.def"
 };
-constexpr std::array<const char*, kLinkEvents> kEventNames{
+constexpr LifeNames<LinkEvent> kEventNames{
 #define DAT_LINK_ROW(event, meaning, ...) #event,
 #include "engine/link_life.def"
 };
@@ -23,7 +23,7 @@ constexpr std::array<const char*, kLinkEvents> kEventNames{
 } // namespace
 
 constexpr LifeTable<LinkState, LinkEvent> kLinkTable{
-#define DAT_LINK_ROW(event, meaning, ...) life_row<LinkState, kLinkStates>({__VA_ARGS__}),
+#define DAT_LINK_ROW(event, meaning, ...) life_row<LinkState>({__VA_ARGS__}),
 #include "engine/link_life.def"
 };
 

@@ -8,7 +8,6 @@
 
 #include "engine/life_table.h"
 
-#include <cstddef>
 #include <cstdint>
 
 namespace dat::engine {
@@ -18,14 +17,12 @@ enum class LinkState : std::uint8_t {
 #include "engine/link_life.def"
     count_,
 };
-inline constexpr std::size_t kLinkStates = static_cast<std::size_t>(LinkState::count_);
 
 enum class LinkEvent : std::uint8_t {
 #define DAT_LINK_ROW(event, meaning, ...) event,
 #include "engine/link_life.def"
     count_,
 };
-inline constexpr std::size_t kLinkEvents = static_cast<std::size_t>(LinkEvent::count_);
 
 extern const LifeTable<LinkState, LinkEvent> kLinkTable;
 

@@ -3,8 +3,6 @@
 // See life.h.
 #include "links/verbs/life.h"
 
-#include <array>
-
 namespace dat::verbs {
 
 namespace {
@@ -14,11 +12,11 @@ constexpr auto stay = engine::kStay<LinkState>;
 constexpr auto never = engine::kNever<LinkState>;
 using engine::to;
 
-constexpr std::array<const char*, kLinkStates> kStateNames{
+constexpr engine::LifeNames<LinkState> kStateNames{
 #define DAT_VERBS_STATE(name, meaning) #name,
 #include "links/verbs/life.def"
 };
-constexpr std::array<const char*, kLinkEvents> kEventNames{
+constexpr engine::LifeNames<LinkEvent> kEventNames{
 #define DAT_VERBS_ROW(event, meaning, ...) #event,
 #include "links/verbs/life.def"
 };
@@ -26,7 +24,7 @@ constexpr std::array<const char*, kLinkEvents> kEventNames{
 } // namespace
 
 constexpr engine::LifeTable<LinkState, LinkEvent> kLinkTable{
-#define DAT_VERBS_ROW(event, meaning, ...) engine::life_row<LinkState, kLinkStates>({__VA_ARGS__}),
+#define DAT_VERBS_ROW(event, meaning, ...) engine::life_row<LinkState>({__VA_ARGS__}),
 #include "links/verbs/life.def"
 };
 

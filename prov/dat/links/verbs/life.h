@@ -7,7 +7,6 @@
 
 #include "engine/life_table.h"
 
-#include <cstddef>
 #include <cstdint>
 
 namespace dat::verbs {
@@ -17,14 +16,12 @@ enum class LinkState : std::uint8_t {
 #include "links/verbs/life.def"
     count_,
 };
-inline constexpr std::size_t kLinkStates = static_cast<std::size_t>(LinkState::count_);
 
 enum class LinkEvent : std::uint8_t {
 #define DAT_VERBS_ROW(event, meaning, ...) event,
 #include "links/verbs/life.def"
     count_,
 };
-inline constexpr std::size_t kLinkEvents = static_cast<std::size_t>(LinkEvent::count_);
 
 extern const engine::LifeTable<LinkState, LinkEvent> kLinkTable;
 
