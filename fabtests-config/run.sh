@@ -8,8 +8,8 @@
 #   run.sh FABTESTS_BIN_DIR [SUITE]
 #
 # SUITE is quick (the default: unit, functional and short), standard, multinode, regression,
-# threaded, uber-shipped (2.x), more, uber-quick, uber-all, check (quick, multinode, more,
-# uber-quick), or all.
+# threaded, uber-shipped (2.x), uber-rdm (2.x, over rdm-*), more, uber-quick, uber-all, check (quick,
+# multinode, more, uber-quick), or all.
 #
 # DAT_BUILDDIR          a build folder, whose provider is used; without it FI_PROVIDER_PATH is
 # DAT_FABTESTS_LINKS    "shm tcp rdm-shm rdm-tcp" (default), or some of them: what carries the data,
@@ -58,8 +58,8 @@ provider=${DAT_FABTESTS_PROVIDER:-dat}
 case $suite in
 quick) suites='unit functional short' ;;
 check) suites='unit functional short multinode more uber-quick' ;;
-all) suites='unit functional short standard multinode regression threaded uber-shipped more uber-quick uber-all' ;;
-unit | functional | short | standard | multinode | regression | threaded | uber-shipped | more | uber-quick | uber-all)
+all) suites='unit functional short standard multinode regression threaded uber-shipped uber-rdm more uber-quick uber-all' ;;
+unit | functional | short | standard | multinode | regression | threaded | uber-shipped | uber-rdm | more | uber-quick | uber-all)
     suites=$suite
     ;;
 *)
@@ -226,11 +226,11 @@ run_nodes() {
 # Those that name a type of endpoint which the provider does not have find nothing, and count
 # as neither.
 run_shipped() { # program file
-    run_configuration "$1" "$bin/../share/fabtests/test_configs/$2" tcp
+    run_configuration "$1" "$bin/../share/fabtests/test_configs/$2"
 }
 
 run_uber() { # program file
-    run_configuration "$1" "$here/$2" dat
+    run_configuration "$1" "$here/$2"
 }
 
 # Prints what a configuration has for FI_EP_RDM, whatever lies between that and the provider.
@@ -240,11 +240,12 @@ of_rdm() { # path
         sed -e 's/\(prov_name: [a-z]*\);ofi_rxm/\1/' -e 's/FI_EP_MSG,* *//'
 }
 
-# All combinations of a configuration of that provider; `detail` says how many succeeded.
-run_configuration() { # program path provider
+# All combinations of a configuration, whichever provider that is for; `detail` says how many
+# succeeded.
+run_configuration() { # program path
     local server client good
     if [[ $link == rdm-* ]]; then of_rdm "$2"; else cat "$2"; fi |
-        sed "s/prov_name: $3/prov_name: $provider/" >"$scratch/uber.test"
+        sed "s/prov_name: [^,;]*/prov_name: $provider/" >"$scratch/uber.test"
     if [ ! -s "$scratch/uber.test" ]; then
         result=notrun detail='nothing in it is for FI_EP_RDM'
         return
@@ -278,7 +279,7 @@ excluded() { # line
         '') reason= ;;
         *) [[ $1 =~ $text ]] && return 0 ;;
         esac
-    done < <(cat "$here/dat.exclude" "$here/dat.exclude.$major" "$here/dat.exclude.$link" \
+    done < <(cat "$here/dat.exclude" "$here/dat.exclude.$link" \
         "$here/dat.exclude.$([[ $link == rdm-* ]] && echo rdm || echo rxm)" 2>/dev/null)
     return 1
 }
@@ -331,6 +332,7 @@ run_link() {
     while read -r wanted versions kind line; do
         case $wanted in '' | '#'*) continue ;; esac
         [[ " $suites " == *" $wanted "* ]] && [[ $versions == *$major* ]] || continue
+        [ "$wanted" != uber-rdm ] || [[ $1 == rdm-* ]] || continue
         [ -z "$only" ] || [[ $line =~ $only ]] || continue
         [[ $1 != rdm-* ]] || [[ ! $line =~ fi_msg_|-e\ (msg|dgram)|fi_cm_data|fi_dgram ]] || continue
         run_test "$kind" "$line"

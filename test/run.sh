@@ -170,7 +170,7 @@ all_steps() {
     run_step 60 install 'make install, and what it installed'
     if [ -f "$work/prefix/lib/libfabric/libdat-fi.so" ]; then
         run_step 180 pingpong 'fi_pingpong, two processes, all sizes'
-        run_step 900 mpi 'Open MPI: ring, suite'
+        run_step 1080 mpi 'Open MPI: ring, suite, programs of others'
         if [ -n "${FABTESTS_BIN_DIR:-}" ]; then
             run_step 3600 fabtests 'fabtests'
         else

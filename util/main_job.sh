@@ -3,14 +3,14 @@
 #
 # The main job of the provider, with programs that know nothing of it: Debian's
 # fi_pingpong between two processes over loopback, then Open MPI over
-# `dat;ofi_rxm`.
+# endpoints of its own.
 #
 #   main_job.sh [PREFIX] [pingpong|ring]
 #
 # PREFIX is where the provider was installed; without it, or with "", libfabric
 # looks where it always does. Without a second word both parts are run.
 #
-# DAT_JOB_PROVIDER=tcp runs another provider, for comparison.
+# DAT_JOB_PROVIDER='tcp;ofi_rxm' runs another provider, for comparison.
 # DAT_JOB_ITERATIONS   round trips a size of fi_pingpong (100)
 # DAT_JOB_RANKS        processes of the MPI ring (4)
 # DAT_JOB_LIMIT_S      seconds after which a part counts as hung (120)
@@ -22,6 +22,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 prefix=${1:-}
 part=${2:-all}
 provider=${DAT_JOB_PROVIDER:-dat}
+core=${provider%;ofi_rxm} # without a layer above it
 iterations=${DAT_JOB_ITERATIONS:-100}
 ranks=${DAT_JOB_RANKS:-4}
 limit=${DAT_JOB_LIMIT_S:-120}
@@ -29,7 +30,7 @@ limit=${DAT_JOB_LIMIT_S:-120}
 # Says why libfabric could not load a provider from the folder $1, and fails; libfabric itself
 # passes over it without a word, and then has no such provider.
 is_usable() {
-    local module=$1/lib$provider-fi.so
+    local module=$1/lib$core-fi.so
     if [ ! -e "$1" ]; then
         echo "$1 is not there"
     elif [ ! -d "$1" ]; then
@@ -56,7 +57,7 @@ if [ -n "${FI_PROVIDER_PATH:-}" ]; then
         }
     done
 fi
-export FI_PROVIDER="$provider"
+export FI_PROVIDER="$core"
 
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/dat-job.XXXXXX") || exit 1
 pids=()
@@ -116,10 +117,10 @@ rows() {
 
 run_pingpong() {
     local port server client status=0 sizes
-    local options=(-p "$provider" -e msg -c -I "$iterations" -S all)
+    local options=(-p "$core" -e msg -c -I "$iterations" -S all)
     port=$(free_port)
 
-    echo "== fi_pingpong: two processes, provider $provider, all sizes, 127.0.0.1"
+    echo "== fi_pingpong: two processes, provider $core, all sizes, 127.0.0.1"
     start "$scratch/server" fi_pingpong "${options[@]}" -B "$port"
     server=${pids[-1]}
     while ! in_use "$port" 0A; do
@@ -150,16 +151,18 @@ run_pingpong() {
 }
 
 # Open MPI names the provider that it took, once a rank, where its verbosity is
-# 1 or more. pml cm with mtl ofi has nothing else to fall back on.
+# 1 or more. pml cm with mtl ofi has nothing else to fall back on. libfabric lists
+# the provider under ofi_rxm first, which Open MPI would take for the provider.
 run_ring() {
-    local status=0 chosen
+    local status=0 chosen filter=^ofi_rxm
+    [ "$provider" = "$core" ] || filter=$core
     local options=(-np "$ranks" --oversubscribe
-        --mca pml cm --mca mtl ofi --mca opal_common_ofi_provider_include "$provider;ofi_rxm"
-        --mca opal_common_ofi_verbose 100 -x FI_PROVIDER)
+        --mca pml cm --mca mtl ofi --mca opal_common_ofi_provider_include "$provider"
+        --mca opal_common_ofi_verbose 100 -x "FI_PROVIDER=$filter")
     [ "$(id -u)" -ne 0 ] || options+=(--allow-run-as-root)
     [ -z "${FI_PROVIDER_PATH:-}" ] || options+=(-x FI_PROVIDER_PATH)
 
-    echo "== Open MPI: a ring of $ranks processes over $provider;ofi_rxm"
+    echo "== Open MPI: a ring of $ranks processes over $provider"
     if ! mpicc -O2 -Wall -Wextra "$here/mpi_ring.c" -o "$scratch/mpi_ring"; then
         echo '== Open MPI: FAILED: mpi_ring.c was not compiled'
         return 1
@@ -168,15 +171,15 @@ run_ring() {
     wait "${pids[-1]}" || status=$?
     pids=()
 
-    chosen=$(grep -cF "mtl:ofi:prov: $provider;ofi_rxm" "$scratch/ring")
+    chosen=$(grep -c "mtl:ofi:prov: $provider\$" "$scratch/ring")
     if [ $status -ne 0 ] || [ "$chosen" -lt "$ranks" ] ||
         ! grep '^mpi_ring: .* ok$' "$scratch/ring"; then
         tail -n 60 "$scratch/ring"
-        echo "== Open MPI: FAILED ($(meaning $status); $chosen of $ranks processes took $provider;ofi_rxm)"
+        echo "== Open MPI: FAILED ($(meaning $status); $chosen of $ranks processes took $provider)"
         return 1
     fi
-    grep -m 1 -oF "mtl:ofi:prov: $provider;ofi_rxm" "$scratch/ring"
-    echo "== Open MPI: ok, its log names $provider;ofi_rxm in each of $ranks processes"
+    grep -m 1 -o "mtl:ofi:prov: $provider\$" "$scratch/ring"
+    echo "== Open MPI: ok, its log names $provider in each of $ranks processes"
 }
 
 failed=0

@@ -539,7 +539,7 @@ fault_mpi_command() {
     sees mpi-command FAIL 'there is no ompi_info in PATH' 'openmpi-bin'
     PATH=$path
     gone mpi-command
-    grep -q "mpirun -np 2 .*'dat;ofi_rxm' -x FI_PROVIDER -x FI_PROVIDER_PATH PROGRAM" "$work/out" ||
+    grep -q "Open MPI [0-9][0-9.]*: mpirun -np 2 .*_include dat -x 'FI_PROVIDER=^ofi_rxm' -x FI_PROVIDER_PATH PROGRAM" "$work/out" ||
         fail "the whole line is not there: $(<"$work/out")"
 }
 

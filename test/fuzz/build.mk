@@ -32,6 +32,7 @@ sources_conf := prov/dat-shim/conf.cpp
 sources_handshake := $(engine)
 sources_receive := $(engine) test/fuzz/hostile_peer.cpp test/fuzz/plain.cpp
 sources_local_listener := $(engine) test/fuzz/plain.cpp
+sources_peering := $(engine)
 sources_rings := $(engine) test/fuzz/plain.cpp
 sources_rdm := $(engine) $(call files,prov/dat/rdm/*.cpp) test/fuzz/plain.cpp test/fuzz/rdm_remote.cpp
 sources_hints := $(ofi) prov/dat-shim/libfabric.cpp prov/dat-shim/log.cpp
@@ -52,7 +53,7 @@ handles12: LDLIBS = $(libraries)/libdat.so -Wl,-rpath,$(libraries)
 handles20: LDLIBS = $(libraries)/libdat2.so -Wl,-rpath,$(libraries)
 endif
 
-targets := mpa codec trailer conf handshake receive rings rdm local_listener hints handles12 handles20
+targets := mpa codec trailer conf handshake receive rings rdm local_listener peering hints handles12 handles20
 .PHONY: all
 all: $(targets)
 
@@ -63,7 +64,7 @@ rings: LDLIBS = -Wl,--wrap=mmap,--wrap=munmap
 # sixth of their time, and leads nowhere.
 scripted := $(filter-out $(codecs:.cpp=.o),$(engine:.cpp=.o)) \
 	$(patsubst %.cpp,%.o,$(call files,prov/dat/rdm/*.cpp)) \
-	$(addprefix test/fuzz/fuzz_,handshake.o receive.o rings.o rdm.o local_listener.o) test/fuzz/rdm_remote.o
+	$(addprefix test/fuzz/fuzz_,handshake.o receive.o rings.o rdm.o local_listener.o peering.o) test/fuzz/rdm_remote.o
 $(scripted) 12/% 20/%: COVERED += -fno-sanitize-coverage=trace-cmp
 # What libFuzzer is to find its way through carries coverage; what it is attacked with not.
 test/fuzz/hostile_peer.o: COVERED =

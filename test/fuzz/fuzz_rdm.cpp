@@ -161,6 +161,16 @@ void World::peer_says(Remote& from, Input& input) {
     }
     case 3: {
         Head head = head_of(from, Kind::taken, 0, input);
+        if ((how & 0x18) == 0x18 && !from.owed.empty()) { // it wants that in pieces
+            head.kind = Kind::push;
+            head.tag = from.owed[(how >> 5) % from.owed.size()];
+        } else if ((how & 0x10) != 0) { // one that comes late
+            head.kind = Kind::piece;
+            head.tag = input.octet();
+            Bytes behind(sizeof(std::uint64_t) + (how >> 5));
+            rdm::put(behind.data(), std::uint64_t{input.octet()});
+            return arrives(from, head, behind, std::nullopt);
+        }
         return arrives(from, head, {}, std::nullopt);
     }
     case 4: {

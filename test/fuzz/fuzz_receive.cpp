@@ -252,7 +252,10 @@ void World::accept(std::uint8_t agreed, std::uint8_t handshake) {
                                      .rtr_rdma_read = (handshake & 0x40) != 0};
     }
     peer_.agree(frame.from_dat, false, true);
-    ConnRequest request(Socket(link_fd_), {}, frame, {});
+    dat::iwarp::Arrived arrived;
+    arrived.frame = frame;
+    arrived.socket = Socket(link_fd_);
+    ConnRequest request(std::move(arrived), {});
     FUZZ_CHECK(dat::iwarp::accept(side_.endpoint, request, {}) == 0);
 }
 
@@ -267,7 +270,8 @@ void World::establish(std::uint8_t agreed) {
     peer_.agree(parameters.dat_peer, parameters.crc, false);
     FUZZ_CHECK(side_.endpoint.begin_connect({}));
     side_.endpoint.established(side_.endpoint.attempt(), dat::core::Stimulus::peer_accepted,
-                               std::make_unique<Link>(side_.endpoint, Socket(link_fd_), parameters),
+                               std::make_unique<Link>(side_.endpoint, Socket(link_fd_),
+                                                      dat::net::SocketAddress(), parameters),
                                {});
 }
 

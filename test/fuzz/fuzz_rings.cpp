@@ -129,11 +129,14 @@ class World {
         side_.endpoint.completions().set_arrival_flags({.by_write = kByWrite});
         FUZZ_CHECK(side_.endpoint.begin_accept());
         side_.endpoint.run(std::make_unique<Nothing>());
-        side_.endpoint.established(side_.endpoint.attempt(), dat::core::Stimulus::handshake_done,
-                                   std::make_unique<shm::Link>(side_.endpoint,
-                                                               dat::net::Socket(ends[0]),
-                                                               std::move(near), parameters),
-                                   {});
+        is_guest_ = parameters.initiator;
+        const auto peering = shm::Peering::begin(
+            domain(), nullptr, dat::net::Socket(ends[0]), std::move(near), parameters.initiator,
+            {parameters.peer, parameters.pulls, parameters.fences, {}});
+        FUZZ_CHECK(peering);
+        side_.endpoint.established(
+            side_.endpoint.attempt(), dat::core::Stimulus::handshake_done,
+            std::make_unique<shm::Link>(side_.endpoint, peering->first(), parameters), {});
         side_.events.clear();
     }
     ~World() { domain().regions().remove(key_); }
@@ -154,6 +157,7 @@ class World {
     Guarded target_;
     std::array<Guarded, 16> receives_;
     std::array<Guarded, 16> sources_;
+    bool is_guest_ = false; // of the peering: the side that is attacked
     std::uint32_t key_ = 0;
     std::uint64_t sent_ = 0;
     std::size_t posted_receives_ = 0;
@@ -253,6 +257,11 @@ void World::step(Input& input) {
         }
         break;
     case 12: {
+        if (input.octet() < 200) {
+            shm::Doorbell& doorbell = far_.doorbell(is_guest_);
+            doorbell.places[0].fetch_or(1);
+            doorbell.words.fetch_or(1);
+        }
         const char one = 1;
         [[maybe_unused]] const ssize_t n =
             ::send(wake_socket_.fd(), &one, 1, MSG_DONTWAIT | MSG_NOSIGNAL);

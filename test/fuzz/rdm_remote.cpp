@@ -207,7 +207,11 @@ void Remote::hear(const Bytes& bytes) {
     case Kind::ask:
     case Kind::agree:
     case Kind::decline:
+    case Kind::push:
         FUZZ_CHECK(size == 0);
+        return;
+    case Kind::piece:
+        FUZZ_CHECK(size > sizeof(std::uint64_t));
         return;
     case Kind::message:
     case Kind::tagged:

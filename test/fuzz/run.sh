@@ -24,10 +24,10 @@ set -u
 
 root=$(cd "${DAT_SRCDIR:-$(dirname "${BASH_SOURCE[0]}")/../..}" && pwd) || exit 1
 fuzz=$root/test/fuzz
-targets=(mpa codec trailer conf hints handshake receive rings rdm local_listener handles12 handles20)
+targets=(mpa codec trailer conf hints handshake receive rings rdm local_listener peering handles12 handles20)
 # The largest inputs, in bytes.
 declare -A max_size=([mpa]=600 [codec]=200 [trailer]=220 [conf]=400 [hints]=400
-    [handshake]=620 [receive]=300 [rings]=200 [rdm]=300 [local_listener]=160 [handles12]=160 [handles20]=160)
+    [handshake]=620 [receive]=300 [rings]=200 [rdm]=300 [local_listener]=160 [peering]=400 [handles12]=160 [handles20]=160)
 long_runs=${DAT_FUZZ_RUNS:-10000000}
 jobs=${DAT_FUZZ_JOBS:-$(nproc)}
 optimize=-O2

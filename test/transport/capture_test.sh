@@ -149,10 +149,11 @@ rejected() {
     expect a ok reset
 }
 
+# Behind the first that shares memory nothing is made over TCP any more.
 sessions() {
-    transfers
     faults
     rejected
+    transfers
 }
 
 # --- captures -------------------------------------------------------------------

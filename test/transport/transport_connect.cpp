@@ -475,6 +475,27 @@ TRANSPORT_TEST(listen_name, too_small_a_buffer__says_how_much) {
     cr_assert_eq(size, side.address().size());
 }
 
+// Of two sockets that share a port only one can listen, so nobody gets this one's before it does.
+TRANSPORT_TEST(listen_on_port_0, named_and_not_listening_yet__another_socket_cannot_take_its_port) {
+    Side side(transport);
+    Fid<fid_pep> pep;
+    DAT_MUST(fi_passive_ep(side.fabric(), side.info(), pep.out(), nullptr));
+    DAT_MUST(fi_pep_bind(pep.get(), &side.eq()->fid, 0));
+    DAT_MUST(fi_setname(&pep->fid, side.info()->src_addr, side.info()->src_addrlen));
+    sockaddr_storage name{};
+    std::size_t size = sizeof name;
+    DAT_MUST(fi_getname(&pep->fid, &name, &size));
+    const int other = socket(transport.family, SOCK_STREAM, 0);
+    const int on = 1;
+    setsockopt(other, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    const int rc = bind(other, reinterpret_cast<sockaddr*>(&name), static_cast<socklen_t>(size));
+    const int error = errno;
+    close(other);
+    cr_assert_eq(rc, -1);
+    cr_assert_eq(error, EADDRINUSE, "%s", strerror(error));
+    DAT_MUST(fi_listen(pep.get()));
+}
+
 // SP-1.
 TRANSPORT_TEST(listen_twice, on_one_port__second_is_refused) {
     Side first(transport);
@@ -537,19 +558,53 @@ TRANSPORT_TEST(listen_on_port, of_an_outgoing_connection__is_free) {
 }
 
 // EPA-9.
-TRANSPORT_TEST(connect_names, of_a_connection__match_crosswise) {
-    auto pair = Pair::connected(transport);
+static void require_crosswise(const Endpoint& active, const Endpoint& passive, const Side& far) {
     Bytes own(64);
     Bytes seen(64);
     std::size_t own_size = own.size();
     std::size_t seen_size = seen.size();
-    DAT_MUST(fi_getname(pair->active.fid(), own.data(), &own_size));
-    DAT_MUST(fi_getpeer(pair->passive().get(), seen.data(), &seen_size));
+    DAT_MUST(fi_getname(active.fid(), own.data(), &own_size));
+    DAT_MUST(fi_getpeer(passive.get(), seen.data(), &seen_size));
     cr_assert_eq(own_size, seen_size);
     cr_assert_eq(port_of(own.data()), port_of(seen.data()));
     seen_size = seen.size();
-    DAT_MUST(fi_getpeer(pair->active.get(), seen.data(), &seen_size));
-    cr_assert_eq(port_of(seen.data()), pair->far.port());
+    DAT_MUST(fi_getpeer(active.get(), seen.data(), &seen_size));
+    cr_assert_eq(port_of(seen.data()), far.port());
+}
+
+TRANSPORT_TEST(connect_names, of_a_connection__match_crosswise) {
+    auto pair = Pair::connected(transport);
+    require_crosswise(pair->active, pair->passive(), pair->far);
+}
+
+// Whatever they share with the first, and are made by.
+TRANSPORT_TEST(connect_names, of_later_connections__match_crosswise) {
+    auto pair = Pair::connected(transport);
+    std::vector<std::uint16_t> ports;
+    for (int i = 0; i < 3; ++i) {
+        Endpoint active(pair->near);
+        DAT_MUST(active.connect(pair->far));
+        const Event request = wait_event(pair->far, FI_CONNREQ);
+        Bytes from(static_cast<const std::uint8_t*>(request.info->dest_addr),
+                   static_cast<const std::uint8_t*>(request.info->dest_addr) +
+                       request.info->dest_addrlen);
+        cr_assert_eq(port_of(request.info->src_addr), pair->far.port());
+        Endpoint passive(pair->far, request);
+        DAT_MUST(passive.accept());
+        wait_event(pair->near, FI_CONNECTED);
+        wait_event(pair->far, FI_CONNECTED);
+        require_crosswise(active, passive, pair->far);
+        Bytes own(64);
+        std::size_t size = own.size();
+        DAT_MUST(fi_getname(active.fid(), own.data(), &size));
+        own.resize(size);
+        cr_assert(own == from);
+        ports.push_back(port_of(own.data()));
+        DAT_MUST(fi_shutdown(active.get(), 0));
+        wait_event(pair->near, FI_SHUTDOWN);
+        wait_event(pair->far, FI_SHUTDOWN);
+    }
+    cr_assert(ports[0] != ports[1] && ports[1] != ports[2]);
 }
 
 // The event is of the listener that was called, also with two on one EQ.

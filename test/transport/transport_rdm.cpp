@@ -12,8 +12,8 @@ using namespace dat::test;
 namespace {
 
 const std::vector<std::size_t> kSizes{
-    0,     1,     7,     64,    72,    96,    97,    128,   1024,   4096,    16000,
-    16352, 16353, 16384, 16385, 24576, 65536, 65537, 98304, 262144, 1 << 20, (4 << 20) + 3};
+    0,     1,     7,     64,    72,    96,    97,    128,   1024,   4096,    16000,        16352,
+    16353, 16384, 16385, 65520, 65536, 65537, 65776, 98304, 262144, 1 << 20, (4 << 20) + 3};
 
 void check(const RdmOp& op, const Bytes& in, std::size_t size, std::uint64_t tag) {
     cr_assert(op.ok(), "size %zu: error %d, %d completions", size, op.err, op.completions);
@@ -39,6 +39,34 @@ TRANSPORT_TEST(rdm, tagged_messages_of_all_sizes__arrive_where_the_receive_was_f
         check(receive, in, size, size);
         cr_assert_eq(in[size], 0xaa);
         cr_assert_eq(receive.entry.flags & (FI_RECV | FI_TAGGED), FI_RECV | FI_TAGGED);
+    }
+}
+
+// Whether the sender goes on polling or not, and however often.
+TRANSPORT_TEST(rdm, a_large_message__arrives_whoever_polls) {
+    only_dat();
+    Two two(transport);
+    Bytes small(1);
+    RdmOp& first = two.b.trecv(1, small.data(), 1);
+    cr_assert(RdmNode::wait(two.a.tsend(two.to_b, 1, small.data(), 1)).ok());
+    cr_assert(RdmNode::wait(first).ok());
+    for (const std::size_t size : {100000UL, 1UL << 20, (5UL << 20) + 7}) {
+        for (const int often : {0, 1, 3, 100}) {
+            if (often == 0 && !transport.shm)
+                continue; // it is read from a sender that answers
+            Bytes in(size);
+            const Bytes out = pattern(size, static_cast<unsigned>(often));
+            RdmOp& receive = two.b.trecv(1, in.data(), in.size());
+            RdmOp& send = two.a.tsend(two.to_b, 1, out.data(), size);
+            for (int i = 0; !receive.done(); ++i) {
+                two.b.poll();
+                if (often > 0 && i % often == 0)
+                    two.a.poll();
+            }
+            cr_assert(receive.ok());
+            cr_assert(same(in.data(), out.data(), size), "%zu, %d", size, often);
+            cr_assert(RdmNode::wait(send).ok());
+        }
     }
 }
 
@@ -430,7 +458,7 @@ TRANSPORT_TEST(rdm, a_thread_that_sleeps__is_woken_by_a_message) {
         Bytes in(size);
         const Bytes out = pattern(size, 1);
         RdmOp& receive = two.b.trecv(1, in.data(), size);
-        two.a.tsend(two.to_b, 1, out.data(), size);
+        RdmOp& send = two.a.tsend(two.to_b, 1, out.data(), size);
         fi_cq_tagged_entry entry{};
         ssize_t got = -FI_EAGAIN;
         for (int i = 0; i < 2000 && got == -FI_EAGAIN; ++i) {
@@ -440,6 +468,7 @@ TRANSPORT_TEST(rdm, a_thread_that_sleeps__is_woken_by_a_message) {
         cr_assert_eq(got, 1);
         cr_assert_eq(entry.op_context, &receive);
         cr_assert_eq(entry.len, size);
+        cr_assert(RdmNode::wait(send).ok());
     }
 }
 

@@ -6,6 +6,10 @@
 
 #include <array>
 #include <chrono>
+#include <cstdint>
+#include <functional>
+#include <sys/mman.h>
+#include <unistd.h>
 #include <vector>
 
 using namespace dat::test;
@@ -108,6 +112,78 @@ TRANSPORT_TEST(rdm, keys_of_8_bytes__reach_the_memory_of_a_peer) {
     for (fid_mr* mr : regions) {
         DAT_MUST(fi_close(&mr->fid));
     }
+}
+
+// MPICH's dynamic windows: NULL and all bytes there can be, before there is any memory.
+TRANSPORT_TEST(rdm, a_region_of_all_memory__is_what_is_mapped_when_a_peer_comes) {
+    only_dat();
+    Two two(transport);
+    constexpr std::uint64_t kRights = FI_REMOTE_READ | FI_REMOTE_WRITE;
+    fid_mr* mr = nullptr;
+    cr_assert_eq(fi_mr_reg(two.b.domain, nullptr, 4096, kRights, 0, 42, 0, &mr, nullptr),
+                 -FI_EINVAL);
+    DAT_MUST(fi_mr_reg(two.b.domain, nullptr, SIZE_MAX, kRights, 0, 42, 0, &mr, nullptr));
+    constexpr std::size_t kSize = 100000;
+    const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    void* const mapped =
+        mmap(nullptr, kSize + 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    cr_assert(mapped != MAP_FAILED);
+    auto* const memory = static_cast<std::uint8_t*>(mapped);
+    const auto address = reinterpret_cast<std::uintptr_t>(memory);
+    const std::vector<std::uint8_t> out(kSize, 7);
+    std::vector<std::uint8_t> in(kSize);
+    std::uint64_t before = 0;
+    const std::uint64_t add = 5;
+    const auto carried_out = [&](const std::function<ssize_t(RdmOp&)>& call) {
+        RdmOp& op = two.a.op();
+        two.a.post([&] { return call(op); });
+        RdmNode::wait(op);
+        return op.ok();
+    };
+    const auto write = [&](std::uintptr_t at) {
+        return carried_out([&](RdmOp& op) {
+            const iovec local{const_cast<std::uint8_t*>(out.data()), kSize};
+            const fi_rma_iov there{at, kSize, 42};
+            fi_msg_rma message{};
+            message.msg_iov = &local;
+            message.iov_count = 1;
+            message.addr = two.to_b;
+            message.rma_iov = &there;
+            message.rma_iov_count = 1;
+            message.context = &op;
+            return fi_writemsg(two.a.ep, &message, FI_COMPLETION | FI_DELIVERY_COMPLETE);
+        });
+    };
+    const auto read = [&](std::uintptr_t at) {
+        return carried_out([&](RdmOp& op) {
+            return fi_read(two.a.ep, in.data(), kSize, nullptr, two.to_b, at, 42, &op);
+        });
+    };
+    const auto sum = [&](std::uintptr_t at) {
+        return carried_out([&](RdmOp& op) {
+            return fi_fetch_atomic(two.a.ep, &add, 1, nullptr, &before, nullptr, two.to_b, at, 42,
+                                   FI_UINT64, FI_SUM, &op);
+        });
+    };
+    cr_assert(write(address) && read(address) && sum(address));
+    cr_assert(in == out);
+    cr_assert_eq(before, 0x0707070707070707);
+    cr_assert_eq(memory[0], 12);
+    // What is not mapped, or not so, and what no process has.
+    cr_assert_eq(mprotect(memory, page, PROT_READ), 0);
+    cr_assert(read(address));
+    cr_assert(!write(address));
+    cr_assert(!sum(address));
+    cr_assert_eq(mprotect(memory, page, PROT_NONE), 0);
+    cr_assert(!read(address));
+    cr_assert(!read(0));
+    cr_assert(!write(0));
+    cr_assert(!read(UINTPTR_MAX - kSize));
+    cr_assert(read(address + page));
+    two.a.close();
+    two.b.close();
+    DAT_MUST(fi_close(&mr->fid));
+    cr_assert_eq(munmap(memory, kSize + 2 * page), 0);
 }
 
 // So MPICH waits for what it has put.

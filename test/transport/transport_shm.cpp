@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -261,4 +262,30 @@ SHM_TEST(shm_progress, after_a_single_read_of_the_queue__goes_on) {
         child.expect("finish", "results 2 0 0");
     }
     side.asleep = false;
+}
+
+// Who waits for no time only looks, often again and again: its peers need not ring for it.
+SHM_TEST(shm_wait, of_no_time__puts_no_connection_to_sleep) {
+    SideOptions options;
+    options.progress = FI_PROGRESS_MANUAL;
+    options.cq_wait = FI_WAIT_UNSPEC;
+    auto pair = Pair::connected(transport, options, options);
+    Fid<fid_cntr> counter;
+    DAT_MUST(fi_cntr_open(pair->near.domain(), nullptr, counter.out(), nullptr));
+    const auto asleep = [layout = shared_memory().at(0)] {
+        return std::ranges::count_if(
+            layout->control, [](const dat::shm::Control& end) { return end.asleep.load() != 0; });
+    };
+    char in = 0;
+    Op& receive = pair->passive().recv(&in, 1);
+    wait_op(pair->active.send("x", 1));
+    wait_op(receive);
+    cr_assert_eq(asleep(), 0);
+    fi_cq_data_entry none{};
+    cr_assert_eq(fi_cq_sread(pair->near.cq(), &none, 1, nullptr, 0), -FI_EAGAIN);
+    cr_assert_eq(asleep(), 0);
+    cr_assert_eq(fi_cntr_wait(counter.get(), 1, 0), -FI_ETIMEDOUT);
+    cr_assert_eq(asleep(), 0);
+    cr_assert_eq(fi_cntr_wait(counter.get(), 1, 1), -FI_ETIMEDOUT);
+    cr_assert_eq(asleep(), 1, "for a time it sleeps");
 }

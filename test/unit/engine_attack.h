@@ -6,6 +6,7 @@
 #define TEST_UNIT_ENGINE_ATTACK_H
 
 #include "engine_harness.h"
+#include "engine_listener.h"
 #include "engine_raw_peer.h"
 
 #include "links/iwarp/connect.h"
@@ -17,22 +18,6 @@
 #include <sys/mman.h>
 
 namespace engine_test {
-
-struct LocalListener final : dat::iwarp::ListenerOwner {
-    LocalListener() : listener(*this, {}) {
-        sockaddr_in address{};
-        address.sin_family = AF_INET;
-        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-        const auto* any = reinterpret_cast<const sockaddr*>(&address);
-        cr_assert_eq(listener.bind({any, sizeof address}), 0);
-        cr_assert_eq(listener.listen(64), 0);
-    }
-    void announce(std::unique_ptr<dat::iwarp::ConnRequest> arrived) override {
-        requests.push_back(std::move(arrived));
-    }
-    dat::iwarp::Listener listener;
-    std::vector<std::unique_ptr<dat::iwarp::ConnRequest>> requests;
-};
 
 // What the attacking peer is towards this side.
 enum class Peer {

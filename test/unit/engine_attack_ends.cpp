@@ -2,29 +2,18 @@
 //
 // Peers that end a connection in every way there is, at the worst moment, and those
 // that never begin one, against the software domain. One thread, loopback.
+#include "../transport/usage.h"
 #include "engine_attack.h"
 
-#include <dirent.h>
 #include <malloc.h>
 #include <sys/resource.h>
 
 using namespace engine_test;
 using dat::core::Reason;
 using dat::iwarp::Link;
+using dat::test::open_descriptors;
 
-namespace {
-
-std::size_t open_descriptors() {
-    std::size_t count = 0;
-    DIR* const folder = opendir("/proc/self/fd");
-    while (readdir(folder) != nullptr) {
-        ++count;
-    }
-    closedir(folder);
-    return count;
-}
-
-} // namespace
+namespace {} // namespace
 
 // U-2: between frames it is a disconnect, inside one the connection is broken.
 Test(engine_attack_end, at_each_byte_of_a_frame__is_broken, .timeout = 60) {

@@ -3,12 +3,13 @@
 // The software domain over its iWARP link, below libfabric: what the transport suite
 // cannot reach through the public interface. Both sides in one thread, over loopback.
 #include "engine_harness.h"
+#include "engine_listener.h"
 #include "engine_polled.h"
+#include "engine_raw_peer.h"
 
 #include "links/iwarp/connect.h"
 #include "links/iwarp/link.h"
 
-#include <arpa/inet.h>
 #include <array>
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
@@ -22,25 +23,6 @@ using dat::engine::OpCode;
 using dat::iwarp::Link;
 
 namespace {
-
-dat::net::SocketAddress loopback() {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    return {reinterpret_cast<const sockaddr*>(&address), sizeof address};
-}
-
-struct LocalListener final : dat::iwarp::ListenerOwner {
-    LocalListener() : listener(*this, {}) {
-        cr_assert_eq(listener.bind(loopback()), 0);
-        cr_assert_eq(listener.listen(16), 0);
-    }
-    void announce(std::unique_ptr<dat::iwarp::ConnRequest> arrived) override {
-        requests.push_back(std::move(arrived));
-    }
-    dat::iwarp::Listener listener;
-    std::vector<std::unique_ptr<dat::iwarp::ConnRequest>> requests;
-};
 
 dat::engine::Domain::Options with_crc(bool crc) {
     auto o = options();
@@ -455,4 +437,41 @@ Test(engine_iwarp, endpoints_are_reset_and_connected_again, .timeout = 60) {
         p.connect();
     }
     cr_assert_eq(p.a.events.size(), 101u);
+}
+
+// A peer that does not wait for the reply: what comes along with its request, in one piece or
+// byte by byte, is the beginning of its stream.
+Test(engine_iwarp, what_comes_behind_a_request__begins_the_stream, .timeout = 60) {
+    using namespace engine_test;
+    const auto frame = [](const Bytes& ulpdu) { return fpdu(ulpdu, false, ulpdu.size()); };
+    const Bytes hello = wire::chars("hello");
+    const Bytes stream = wire::chars("MPA ID Req Frame") + wire::bytes({0x14, 2}) + be(4, 2) +
+                         be(0x8002, 2) + be(0x8002, 2) + frame(tagged(0, 0, 0, {})) +
+                         frame(send_segment(1, hello));
+    for (const bool in_bytes : {false, true}) {
+        Domain domain;
+        LocalListener local_listener;
+        Side side(domain);
+        std::vector<std::byte> in(hello.size());
+        side.receive(in);
+        RawPeer peer;
+        cr_assert(peer.connect(local_listener.listener.name().port()));
+        std::size_t sent = 0;
+        cr_assert(run_until(
+            domain, [&] { return side.receives.size() == 1; },
+            [&] {
+                const std::size_t left = stream.size() - sent;
+                sent += peer.write_some(std::span(stream).subspan(
+                    sent, in_bytes ? std::min<std::size_t>(1, left) : left));
+                local_listener.listener.progress();
+                if (!local_listener.requests.empty()) {
+                    cr_assert(in_bytes || sent == stream.size());
+                    cr_assert_eq(dat::iwarp::accept(side.endpoint, *local_listener.requests[0], {}),
+                                 0);
+                    local_listener.requests.clear();
+                }
+            }));
+        cr_assert(side.events[0].event == Event::established);
+        cr_assert(std::ranges::equal(in, hello));
+    }
 }

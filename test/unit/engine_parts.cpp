@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // The parts of the software domain, each alone: the table of regions, the reactor and
-// its timers, socket addresses.
+// its timers, random numbers, socket addresses.
 #include "engine/mr_table.h"
+#include "engine/random.h"
 #include "engine/reactor.h"
 #include "net/socket.h"
 
@@ -14,6 +15,7 @@
 #include <string>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <vector>
 
@@ -163,6 +165,79 @@ Test(reactor, what_is_removed_while_events_are_dispatched_is_not_called) {
     cr_assert_eq(a.calls + b.calls, 1);
     close(first);
     close(second);
+}
+
+namespace {
+
+struct Counted final : Pollable {
+    void ready(std::uint32_t) override { ++calls; }
+    int calls = 0;
+};
+
+} // namespace
+
+Test(reactor, what_is_removed_after_it_was_found_is_not_called) {
+    Reactor reactor;
+    cr_assert_eq(reactor.open(), 0);
+    const int fd = eventfd(1, EFD_CLOEXEC);
+    Counted gone, there;
+    cr_assert_eq(reactor.add(fd, EPOLLIN, gone), 0);
+    Reactor::Found found;
+    reactor.look(found);
+    cr_assert_eq(found.count, 1);
+    reactor.remove(fd, gone);
+    cr_assert_eq(reactor.add(fd, EPOLLIN, there), 0);
+    reactor.run(found);
+    cr_assert_eq(gone.calls + there.calls, 0);
+    reactor.look(found);
+    reactor.run(found);
+    cr_assert_eq(there.calls, 1);
+    close(fd);
+}
+
+Test(reactor, what_is_handed_over_calls_the_other) {
+    Reactor reactor;
+    cr_assert_eq(reactor.open(), 0);
+    const int fd = eventfd(1, EFD_CLOEXEC);
+    Counted before, after;
+    cr_assert_eq(reactor.add(fd, EPOLLIN, before), 0);
+    reactor.hand_over(before, after);
+    turn(reactor);
+    cr_assert_eq(before.calls, 0);
+    cr_assert_eq(after.calls, 1);
+    cr_assert(reactor.modify(fd, 0, after));
+    cr_assert_eq(reactor.run(), 0);
+    reactor.remove(fd, after);
+    close(fd);
+}
+
+// Numbers are drawn some at a time: a child that went on with its parent's would give out the same.
+Test(random, numbers_of_a_forked_process_are_not_those_of_its_parent) {
+    using Numbers = std::array<std::uint64_t, 8>;
+    const auto some = [] {
+        Numbers numbers;
+        std::ranges::generate(numbers, random_bits);
+        return numbers;
+    };
+    some();
+    int ends[2];
+    cr_assert_eq(pipe(ends), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        const Numbers numbers = some();
+        const bool sent = write(ends[1], numbers.data(), sizeof numbers) == sizeof numbers;
+        _exit(sent ? 0 : 1);
+    }
+    Numbers of_child;
+    cr_assert_eq(read(ends[0], of_child.data(), sizeof of_child), ssize_t{sizeof of_child});
+    int status = -1;
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_assert_eq(status, 0);
+    for (const std::uint64_t number : some()) {
+        cr_assert_eq(std::ranges::count(of_child, number), 0);
+    }
+    close(ends[0]);
+    close(ends[1]);
 }
 
 Test(socket_address, families_sizes_and_texts) {

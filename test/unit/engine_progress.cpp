@@ -153,7 +153,7 @@ namespace {
 // Has something for so long as it is told.
 struct CountingNotifier final : Notifier {
     explicit CountingNotifier(Domain& of) : domain(of) {
-        domain.memory().expect_notifier();
+        domain.memory().expect_notifier(*this);
         domain.wake(*this);
     }
     ~CountingNotifier() { domain.memory().forget(*this); }

@@ -5,6 +5,11 @@
 #include "engine_shm.h"
 #include "engine_polled.h"
 
+#include <array>
+#include <cstddef>
+#include <functional>
+#include <vector>
+
 using namespace engine_test;
 using dat::engine::Level;
 using dat::engine::OpCode;
@@ -13,9 +18,9 @@ namespace {
 
 // In a record; beyond; a piece of the ring, and beyond; the ring, and beyond; copied from
 // elsewhere in one and in two pieces.
-const std::vector<std::size_t> kSizes{
-    0,     1,     95,    96,    97,    16383,   16384,         16385,  24575,
-    24576, 24577, 65535, 65536, 65537, 1 << 20, (1 << 20) + 1, 3 << 20};
+const std::vector<std::size_t> kSizes{0,     1,     95,    96,    97,      16383,         16384,
+                                      16385, 16480, 16481, 65535, 65536,   65537,         65632,
+                                      65633, 65791, 65792, 65793, 1 << 20, (1 << 20) + 1, 3 << 20};
 
 void every_size(bool pulls) {
     Linked l(pulls);
@@ -128,6 +133,72 @@ Test(engine_shm, a_confirmed_message_completes_when_the_peer_says_so_and_not_bef
     cr_assert(p.run([&] { return p.side.requests.size() == 1; }));
 }
 
+namespace {
+
+// Both kinds of completion in one queue, and something to do when the next is pushed.
+struct WatchedQueue final : dat::core::CompletionQueue {
+    void wake() override {
+        arm(false);
+        pushed();
+    }
+    std::function<void()> pushed;
+};
+
+// Takes the contexts of what has completed, in its order.
+std::vector<std::size_t> contexts(dat::core::CompletionQueue& queue) {
+    std::vector<std::size_t> all;
+    for (; !queue.empty(); queue.pop()) {
+        all.push_back(reinterpret_cast<std::size_t>(queue.front().context));
+    }
+    return all;
+}
+
+} // namespace
+
+// A peer that answers a message has placed it: so the message completes before the answer,
+// although both were said after this side had looked for the one, and before it looks for the
+// other.
+Test(engine_shm, what_a_peer_has_placed__completes_before_what_it_sends_then) {
+    WatchedQueue queue;
+    Raw p;
+    cr_assert(p.side.endpoint.set_queues(&queue, &queue));
+    std::array<Bytes, 2> in{Bytes(16), Bytes(16)};
+    p.side.receive(in[0], 1);
+    p.side.receive(in[1], 2);
+    p.side.send<shm::Link>(bytes("question"), 3, Level::placed);
+    p.put(shm::Kind::send, shm::kFirst | shm::kLast, bytes("not an answer"));
+    queue.pushed = [&] {
+        p.view.mine->placed.store(1);
+        p.put(shm::Kind::send, shm::kFirst | shm::kLast, bytes("answer"));
+    };
+    queue.arm(true);
+    cr_assert(p.run([&] { return queue.size() == 3; }));
+    cr_assert(contexts(queue) == (std::vector<std::size_t>{1, 3, 2}));
+}
+
+// The same where the program posts a receive, and what waited for that goes into it.
+Test(engine_shm, what_a_peer_has_placed__completes_before_what_a_receive_was_posted_for) {
+    WatchedQueue queue;
+    Raw p;
+    cr_assert(p.side.endpoint.set_queues(&queue, &queue));
+    Bytes in(shm::kInline);
+    std::size_t waiting = 0;
+    const auto put = [&] {
+        p.put(shm::Kind::send, shm::kFirst | shm::kLast, bytes("before"));
+        p.domain.progress();
+        return p.view.peers->records_taken.load() == ++waiting;
+    };
+    while (put()) { // staged, until there are as many as are kept
+    }
+    p.side.send<shm::Link>(bytes("question"), 1, Level::placed);
+    p.view.mine->placed.store(1);
+    for (std::size_t i = 0; i < waiting; ++i) {
+        p.side.receive(in, 2);
+    }
+    cr_assert(p.run([&] { return queue.size() == waiting + 1; }));
+    cr_assert_eq(contexts(queue).back(), 2u, "what waited in the ring is after what was placed");
+}
+
 // The ring holds 128 records: one more waits, is not lost, and goes when there is room.
 Test(engine_shm, a_full_ring_holds_back_the_next_message_until_there_is_room) {
     Raw p;
@@ -184,14 +255,28 @@ Test(engine_shm, a_peer_that_is_awake_and_takes_nothing__is_reminded_once) {
     cr_assert(p.run([&] { return p.rang(); }), "of the next as well");
 }
 
+// What a peer takes while it copies a large message it takes when it has done: it need not be rung
+// for. If it has not by then, it is.
+Test(engine_shm, a_peer_that_copies__is_reminded_when_it_has_done) {
+    Raw p;
+    p.view.mine->copying.store(1);
+    p.side.send<shm::Link>(bytes("x"), 1, Level::taken);
+    for (const auto end = dat::engine::Clock::now() + std::chrono::milliseconds(5);
+         dat::engine::Clock::now() < end;) {
+        p.domain.progress();
+    }
+    cr_assert_not(p.rang());
+    p.view.mine->copying.store(0);
+    cr_assert(p.run([&] { return p.rang(); }));
+}
+
 // Before it sleeps it says so; a record that comes by then keeps it awake.
 Test(engine_shm, rest__says_that_the_peer_has_to_ring_unless_there_is_something) {
     Raw p;
     cr_assert(p.domain.rest());
     cr_assert_eq(p.view.peers->asleep.load(), static_cast<unsigned>(shm::kForRecords));
-    char one = 1;
     p.view.peers->asleep.store(0);
-    cr_assert_eq(::send(p.wake_socket.fd(), &one, 1, MSG_DONTWAIT), 1);
+    p.ring();
     p.domain.progress(); // rung: awake
     p.put(shm::Kind::send, shm::kFirst | shm::kLast, bytes("x"));
     cr_assert_not(p.domain.rest());

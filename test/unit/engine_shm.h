@@ -6,10 +6,12 @@
 #define TEST_UNIT_ENGINE_SHM_H
 
 #include "engine_harness.h"
+#include "engine_listener.h"
 
 #include "links/iwarp/connect.h"
 #include "links/iwarp/terminate.h"
 #include "links/shm/link.h"
+#include "links/shm/peering.h"
 
 #include <algorithm>
 #include <criterion/criterion.h>
@@ -44,19 +46,11 @@ struct Ends {
     dat::net::Socket far;
 };
 
-// A listener on loopback, and the last request that came to it.
-struct Requests final : dat::iwarp::ListenerOwner {
-    Requests() : listener(*this, {}) {
-        sockaddr_in any{};
-        any.sin_family = AF_INET;
-        any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-        cr_assert_eq(listener.bind({reinterpret_cast<const sockaddr*>(&any), sizeof any}), 0);
-        cr_assert_eq(listener.listen(64), 0);
-    }
+// Keeps the last request that came to it.
+struct Requests final : LoopbackListener {
     void announce(std::unique_ptr<dat::iwarp::ConnRequest> request) override {
         arrived = std::move(request);
     }
-    dat::iwarp::Listener listener;
     std::unique_ptr<dat::iwarp::ConnRequest> arrived;
 };
 
@@ -74,21 +68,30 @@ struct Shared {
     shm::Segment far;
 };
 
-// Connects `side` over the near half of `memory`.
+// Rings for that connection, by a peer that is the host, or the guest; the socket is the caller's.
+inline void ring_doorbell(const shm::Segment& memory, bool of_guest, std::uint32_t place = 0) {
+    shm::Doorbell& doorbell = memory.doorbell(of_guest);
+    doorbell.places[place / 64].fetch_or(std::uint64_t{1} << place % 64);
+    doorbell.words.fetch_or(std::uint64_t{1} << place / 64);
+}
+
+// Connects `side` over the near half of `memory`, as the only connection of a peering.
 inline void join(Side& side, shm::Segment memory, dat::net::Socket wake_socket,
                  shm::LinkParameters parameters) {
     struct Nothing final : dat::engine::Handshake {
         void abandon() override {}
     };
     const bool initiator = parameters.initiator;
+    const auto peering = shm::Peering::begin(
+        side.endpoint.domain(), nullptr, std::move(wake_socket), std::move(memory), initiator,
+        {parameters.peer, parameters.pulls, parameters.fences, {}});
+    cr_assert(peering);
     cr_assert(initiator ? side.endpoint.begin_connect({}) : side.endpoint.begin_accept());
     side.endpoint.run(std::make_unique<Nothing>());
-    side.endpoint.established(side.endpoint.attempt(),
-                              initiator ? dat::core::Stimulus::peer_accepted
-                                        : dat::core::Stimulus::handshake_done,
-                              std::make_unique<shm::Link>(side.endpoint, std::move(wake_socket),
-                                                          std::move(memory), parameters),
-                              {});
+    side.endpoint.established(
+        side.endpoint.attempt(),
+        initiator ? dat::core::Stimulus::peer_accepted : dat::core::Stimulus::handshake_done,
+        std::make_unique<shm::Link>(side.endpoint, peering->first(), parameters), {});
 }
 
 inline shm::LinkParameters parameters(bool initiator, bool pulls) {
@@ -170,6 +173,7 @@ struct Raw {
         return &record;
     }
     void ring() {
+        ring_doorbell(segment, true);
         const char one = 1;
         (void)!::send(wake_socket.fd(), &one, 1,
                       MSG_DONTWAIT | MSG_NOSIGNAL); // full: it rings already

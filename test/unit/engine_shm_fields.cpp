@@ -22,8 +22,8 @@ constexpr std::size_t kLarge = 100'000;
 // --- the fields ---
 
 auto fields(shm::Control& of) {
-    auto& [a, b, c, d, e, f, g, h, i, j] = of;
-    return std::tie(a, b, c, d, e, f, g, h, i, j);
+    auto& [a, b, c, d, e, f, g, h, i, j, k, l] = of;
+    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l);
 }
 auto fields(shm::Record& of) {
     auto& [a, b, c, d, e, f, g, h, i] = of;
@@ -250,6 +250,20 @@ Test(engine_shm_fields, control, .timeout = 120) {
                        cr_assert(got.size() == 1 && got[0].status == DtoStatus::flushed);
                    }
                }),
+        // One that says that it copies, and does not, holds up nothing.
+        ATTACK(Control, copying,
+               {
+                   Raw p;
+                   p.view.mine->copying.store(0xffffffff);
+                   for (int i = 0; i < 1000; ++i) {
+                       p.side.send<shm::Link>(bytes("x"), 1, Level::taken);
+                       cr_assert(p.next());
+                       cr_assert(p.run([&] { return !p.side.requests.take().empty(); }));
+                       p.view.mine->records_taken.store(p.received);
+                   }
+                   p.wake_socket.close();
+                   cr_assert(p.run([&] { return p.side.ended(); }));
+               }),
         // It copies the first piece of a message, and not the rest: the buffer is the peer's
         // until it says that it has placed all.
         ATTACK(Control, pulls,
@@ -308,6 +322,30 @@ Test(engine_shm_fields, control, .timeout = 120) {
                        p.put(Kind::send, kWhole, bytes("hello"));
                        cr_assert(p.run([&] { return p.side.receives.size() == 1; }));
                        cr_assert_not(p.side.ended());
+                   }
+               }),
+        // The peer has gone, behind what it sent, and may say so again.
+        ATTACK(Control, stage,
+               {
+                   for (const std::uint32_t stage : {1u, 2u, 3u, ~0u}) {
+                       Raw p;
+                       p.put(Kind::send, kWhole, bytes("late"));
+                       p.view.mine->stage.store(stage);
+                       for (int i = 0; i < 3; ++i) {
+                           p.ring();
+                           turn(p);
+                       }
+                       cr_assert_not(p.side.ended());
+                       Bytes in(4);
+                       p.side.receive(in);
+                       cr_assert(p.run([&] { return p.side.ended(); }));
+                       cr_assert(p.side.events.size() == 1 &&
+                                 p.side.events[0].event == dat::core::Event::disconnected);
+                       cr_assert(text(in) == "late");
+                       p.view.mine->stage.store(0);
+                       p.ring();
+                       turn(p);
+                       cr_assert_eq(p.side.events.size(), 1u);
                    }
                }),
     });

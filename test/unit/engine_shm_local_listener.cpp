@@ -8,6 +8,7 @@
 
 #include "links/iwarp/connect.h"
 #include "links/shm/hello.h"
+#include "links/shm/joining.h"
 #include "links/shm/local_listener.h"
 
 #include <arpa/inet.h>

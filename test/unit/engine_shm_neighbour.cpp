@@ -4,15 +4,16 @@
 // he gets nothing in, and stops nothing. With a kernel that keeps descriptors out, and as
 // one that cannot. Needs root, to become that user.
 #include "../transport/sanitized.h"
+#include "../transport/usage.h"
 #include "engine_shm.h"
 
 #include "links/iwarp/connect.h"
+#include "links/shm/joining.h"
 #include "links/shm/local_listener.h"
 #include "links/shm/local_socket.h"
 
 #include <arpa/inet.h>
 #include <csignal>
-#include <dirent.h>
 #include <fcntl.h>
 #include <functional>
 #include <poll.h>
@@ -24,6 +25,7 @@
 #include <sys/wait.h>
 
 using namespace engine_test;
+using dat::test::open_descriptors;
 
 namespace {
 
@@ -218,16 +220,6 @@ struct Lingering {
     int fd;
 };
 
-std::size_t open_descriptors() {
-    DIR* const list = opendir("/proc/self/fd");
-    std::size_t count = 0;
-    while (readdir(list)) {
-        ++count;
-    }
-    closedir(list);
-    return count;
-}
-
 struct Nobody final : shm::Host {
     void invited() override { ++invitations; }
     void stayed_out() override { ++refusals; }
@@ -395,7 +387,65 @@ void rings_with_what_lingers(bool looks) {
     cr_assert(raw.side.ended());
 }
 
+// Another user who has the name of a port's local stream, proposes what a guest would, and passes
+// what sleeps as it is closed.
+void proposes() {
+    Victim victim;
+    Side near(victim.near_domain);
+    Side far(victim.far_domain);
+    cr_assert(victim.connect(near, far) == dat::engine::LinkKind::shm);
+    const dat::net::SocketAddress to = victim.requests.listener.name();
+    const auto* const known =
+        shm::LocalListener::at(victim.near_domain).known_listeners().at(to, nullptr);
+    cr_assert(known);
+    shm::Proposal proposal;
+    proposal.ends = shm::ends_of(to, to);
+    proposal.ends.initiator.port = 40000;
+    proposal.peering = known->peering->id();
+    sockaddr_un address;
+    const socklen_t size = shm::address_of(known->name, address);
+    const std::size_t before = open_descriptors();
+    Neighbour neighbour([&] {
+        const Lingering slow;
+        std::array<std::byte, sizeof proposal + dat::iwarp::kMpaMaxFrameSize> said;
+        std::memcpy(said.data(), &proposal, sizeof proposal);
+        dat::iwarp::MpaFrame frame;
+        frame.from_dat = frame.wide = frame.memory = true;
+        const std::size_t length =
+            sizeof proposal +
+            dat::iwarp::encode_mpa_frame(frame, std::span(said).subspan(sizeof proposal));
+        for (std::size_t i = 0; i < 8; ++i) {
+            const int socket = ::socket(AF_UNIX, SOCK_STREAM, 0);
+            must(::connect(socket, reinterpret_cast<const sockaddr*>(&address), size) == 0);
+            pass(socket, std::span(said).first(length), slow.fd, i % 2);
+            char answer = 0;
+            must(::recv(socket, &answer, 1, 0) <= 0); // nothing, and the end
+            close(socket);
+        }
+        _exit(0); // the descriptor is the kernel's to close
+    });
+    cr_assert(victim.run([&] { return neighbour.has_ended(); }));
+    cr_assert_not(victim.requests.arrived);
+    cr_assert(victim.run([&] { return open_descriptors() <= before; }));
+    cr_assert(victim.talks(near, far, 10));
+    Side more_near(victim.near_domain);
+    Side more_far(victim.far_domain);
+    cr_assert(victim.connect(more_near, more_far) == dat::engine::LinkKind::shm);
+}
+
 } // namespace
+
+Test(engine_shm_neighbour, a_stranger_at_a_local_stream__is_left_unread, .timeout = 60) {
+    require_root();
+    proposes();
+}
+
+Test(engine_shm_neighbour, a_stranger_at_a_local_stream__is_left_unread_by_an_old_kernel,
+     .timeout = 60) {
+    require_root();
+    old_kernel = true;
+    proposes();
+}
 
 Test(engine_shm_neighbour, descriptors_in_any_number__are_not_taken, .timeout = 60) {
     require_root();

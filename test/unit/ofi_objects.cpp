@@ -86,7 +86,6 @@ class Bringer final : public EventSource {
     Bringer(const Bringer&) = delete;
     Bringer& operator=(const Bringer&) = delete;
     int wait_fd() const override { return fd_; } // never readable
-    bool has_work() const override { return false; }
     bool announces() const override { return announces_; }
     void progress() override {
         if (announces_) {
@@ -114,9 +113,8 @@ class Bringer final : public EventSource {
 };
 
 std::unique_ptr<Incoming> no_request() {
-    return std::make_unique<Incoming>(std::make_unique<dat::iwarp::ConnRequest>(
-        dat::net::Socket(), std::chrono::seconds(0), dat::iwarp::MpaFrame{},
-        std::span<const std::byte>()));
+    return std::make_unique<Incoming>(
+        std::make_unique<dat::iwarp::ConnRequest>(dat::iwarp::Arrived{}, std::chrono::seconds(0)));
 }
 
 fid_t add(Objects& o) {

@@ -12,6 +12,7 @@
 #include <criterion/criterion.h>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <vector>
@@ -31,9 +32,26 @@ class KeepingLink final : public dat::engine::Link {
     bool dat_peer() const override { return true; }
     bool wide() const override { return true; }
     bool peer_serves_reads() const override { return true; }
+    // As shared memory does, where `peer_` is the peer's memory.
+    bool copy_from_peer(std::span<const iovec> from, std::span<const iovec> to) override {
+        cr_assert(from.size() == 1 && to.size() == 1 && from[0].iov_len == to[0].iov_len);
+        copied_ += to[0].iov_len;
+        std::memcpy(to[0].iov_base, from[0].iov_base, to[0].iov_len);
+        return may_copy_;
+    }
+    bool copies_from_peer() const override { return copies_; }
+    bool peer_may_push() const override { return peer_polls_; }
+    std::size_t copied_ = 0;
+    bool may_copy_ = true;
+    bool copies_ = true;
+    bool peer_polls_ = true;
     void transmit(dat::engine::Request&, std::uint64_t seq, bool) override {
         posted_.push_back(seq);
+        if (polls_) {
+            std::exchange(polls_, nullptr)();
+        }
     }
+    std::function<void()> polls_; // within the next post, as a link does that is to be woken
     void start() override {}
     void poll() override {}
     void push() override {}
@@ -44,6 +62,11 @@ class KeepingLink final : public dat::engine::Link {
   private:
     std::deque<std::uint64_t>& posted_;
 };
+
+// `iov` outlives it.
+dat::rdm::Outgoing of_one(const dat::engine::Iov& iov) {
+    return {.iov = &iov, .count = 1, .length = iov.length};
+}
 
 // An endpoint with one peer, which it is connected with.
 struct Connected final : dat::rdm::PeerOwner, dat::engine::EndpointOwner {
@@ -79,9 +102,9 @@ struct Connected final : dat::rdm::PeerOwner, dat::engine::EndpointOwner {
             endpoint.finish_request(seq, DtoStatus::success);
         }
     }
-    bool hears(Kind kind, std::uint64_t tag) {
+    bool hears(Kind kind, std::uint64_t tag, std::uint32_t taken = 0) {
         std::array<std::byte, sizeof(Head)> bytes;
-        dat::rdm::put(bytes.data(), Head{kind, 0, 0, 0, 0, tag});
+        dat::rdm::put(bytes.data(), Head{kind, 0, 0, 0, taken, tag});
         return peer.arrived(bytes.data(), bytes.size());
     }
     bool hears_announced(std::uint64_t id) {
@@ -135,10 +158,7 @@ Test(rdm_messages, done_before_the_message_has_gone__completes_the_send_when_it_
     Connected c;
     std::vector<std::byte> payload(1000);
     const dat::engine::Iov iov{payload.data(), payload.size()};
-    dat::rdm::Outgoing out{};
-    out.iov = &iov;
-    out.count = 1;
-    out.length = payload.size();
+    dat::rdm::Outgoing out = of_one(iov);
     out.delivered = true;
     cr_assert(c.peer.send(out) == PostVerdict::posted);
     cr_assert_eq(c.posted.size(), 1u);
@@ -168,6 +188,254 @@ Test(rdm_messages, a_message_without_its_receive__keeps_the_connection_in_use) {
     cr_assert_neq(c.peer.activity(), before);
 }
 
+// A link over shared memory that sleeps polls within a post: what is posted may be answered there.
+Test(rdm_messages, an_answer_within_the_post__is_that_to_what_is_posted) {
+    for (const std::size_t size : {std::size_t{8}, std::size_t{100000}}) {
+        Connected c;
+        Bytes payload(size);
+        const dat::engine::Iov iov{payload.data(), payload.size()};
+        dat::rdm::Outgoing out = of_one(iov);
+        bool heard = false;
+        static_cast<KeepingLink&>(*c.endpoint.link()).polls_ = [&] {
+            heard = size == 8 ? c.hears(Kind::taken, 0, dat::rdm::cost_of(size))
+                              : c.hears(Kind::done, c.id_of_first());
+        };
+        cr_assert(c.peer.send(out) == PostVerdict::posted);
+        cr_assert(heard);
+        c.all_have_gone();
+        const auto done = c.sends.take();
+        cr_assert(done.size() == 1 && done[0].status == DtoStatus::success);
+        cr_assert(c.peer.idle());
+    }
+}
+
+// Who only sends has not heard what the peer has taken, until it looks.
+Test(rdm_messages, a_full_window__is_looked_at_again_before_a_message_is_announced) {
+    Connected c;
+    std::array<std::byte, 8> payload{};
+    const dat::engine::Iov iov{payload.data(), payload.size()};
+    dat::rdm::Outgoing out = of_one(iov);
+    const auto kind_of_next = [&] {
+        cr_assert(c.peer.send(out) == PostVerdict::posted);
+        cr_assert_eq(c.posted.size(), 1u);
+        Head head;
+        dat::rdm::get(c.endpoint.request(c.posted.front()).segments()[0].base, head);
+        return head.kind;
+    };
+    const std::uint32_t window = 65536;
+    for (std::uint32_t i = 0; i < window / dat::rdm::cost_of(payload.size()); ++i) {
+        cr_assert(kind_of_next() == Kind::message);
+        c.all_have_gone();
+    }
+    struct Taken final : dat::engine::Deferred {
+        explicit Taken(Connected& by) : c(by) {}
+        void run() override { cr_assert(c.hears(Kind::taken, 0, 65536)); }
+        Connected& c;
+    } taken(c);
+    c.domain.defer(taken);
+    cr_assert(kind_of_next() == Kind::message);
+    c.all_have_gone();
+    for (std::uint32_t i = 1; i < window / dat::rdm::cost_of(payload.size()); ++i) {
+        cr_assert(kind_of_next() == Kind::message);
+        c.all_have_gone();
+    }
+    cr_assert(kind_of_next() == Kind::announced);
+    cr_assert(c.hears(Kind::done, c.id_of_first(), window));
+    c.all_have_gone();
+}
+
+namespace {
+
+// A message of a process of this host, announced to an endpoint with a receive for it.
+struct Announced {
+    static constexpr std::uint64_t kId = 7;
+    explicit Announced(std::size_t size = 5 * dat::rdm::kCopiedAtOnce + 100)
+        : from(size), to(size) {
+        for (std::size_t i = 0; i < size; ++i) {
+            from[i] = static_cast<std::byte>(i * 7 + i / 256);
+        }
+        const dat::engine::Iov iov{to.data(), to.size()};
+        dat::rdm::Messages::Incoming in{};
+        in.iov = &iov;
+        in.count = 1;
+        in.length = size;
+        cr_assert(c.messages.receive(in) == PostVerdict::posted);
+    }
+    void comes() {
+        std::array<std::byte, dat::rdm::kMaxAnnouncement> bytes;
+        std::byte* at = dat::rdm::put(bytes.data(), Head{Kind::announced, 0, 1, 0, 0, 0});
+        at = dat::rdm::put(at, kId);
+        at = dat::rdm::put(at, dat::rdm::Place{1, static_cast<std::uint32_t>(from.size()),
+                                               reinterpret_cast<std::uintptr_t>(from.data())});
+        cr_assert(c.peer.arrived(bytes.data(), static_cast<std::size_t>(at - bytes.data())));
+    }
+    bool piece(std::size_t offset, std::size_t size, std::uint64_t id = kId) {
+        Bytes bytes(sizeof(Head) + sizeof(std::uint64_t) + size);
+        std::byte* at = dat::rdm::put(bytes.data(), Head{Kind::piece, 0, 0, 0, 0, id});
+        at = dat::rdm::put(at, std::uint64_t{offset});
+        std::memcpy(at, from.data() + offset, size);
+        return c.peer.arrived(bytes.data(), bytes.size());
+    }
+    // What is posted, in its order; it has gone then.
+    std::vector<Kind> says() {
+        std::vector<Kind> kinds;
+        for (const std::uint64_t seq : c.posted) {
+            Head head;
+            dat::rdm::get(c.endpoint.request(seq).segments()[0].base, head);
+            kinds.push_back(head.kind);
+        }
+        c.all_have_gone();
+        return kinds;
+    }
+    KeepingLink& link() { return static_cast<KeepingLink&>(*c.endpoint.link()); }
+    void rounds(std::uint32_t count) {
+        for (std::uint32_t i = 0; i < count; ++i) {
+            c.domain.run_deferred();
+        }
+    }
+    bool is_whole() {
+        const auto done = c.receives.take();
+        return done.size() == 1 && done[0].status == DtoStatus::success &&
+               done[0].length == from.size() && to == from;
+    }
+
+    Connected c;
+    Bytes from;
+    Bytes to;
+};
+
+} // namespace
+
+Test(rdm_messages, a_large_message_of_one_host__comes_in_pieces_from_a_sender_that_polls) {
+    Announced m;
+    m.comes();
+    m.rounds(1);
+    cr_assert(m.says() == std::vector{Kind::push});
+    for (std::size_t at = 0; at < m.from.size(); at += 10000) {
+        m.rounds(dat::rdm::kPatience - 1);
+        cr_assert(m.c.receives.empty());
+        cr_assert(m.piece(at, std::min<std::size_t>(10000, m.from.size() - at)));
+    }
+    cr_assert(m.is_whole());
+    cr_assert_eq(m.link().copied_, 0u);
+    m.rounds(1);
+    cr_assert(m.says() == std::vector{Kind::done});
+    cr_assert(m.piece(0, 100), "one that comes late is no fault");
+}
+
+Test(rdm_messages, a_large_message_of_one_host__is_copied_where_its_sender_does_not_poll) {
+    for (const bool polls : {true, false}) {
+        Announced m;
+        m.link().peer_polls_ = polls;
+        m.comes();
+        m.rounds(1);
+        cr_assert(m.says() == (polls ? std::vector{Kind::push} : std::vector<Kind>{}));
+        for (std::uint32_t i = 0; m.c.receives.empty(); ++i) {
+            cr_assert_lt(i, dat::rdm::kPatience + 10);
+            m.rounds(1);
+        }
+        cr_assert(m.is_whole());
+        cr_assert_eq(m.link().copied_, m.from.size());
+        m.rounds(1);
+        cr_assert(m.says() == std::vector{Kind::done});
+    }
+}
+
+// Where the two meet it is whole, and what a piece has beyond that is thrown away.
+Test(rdm_messages, a_large_message_of_one_host__is_whole_where_both_sides_meet) {
+    for (const std::size_t piece : {1000u, 65536u, 200000u}) {
+        Announced m;
+        m.comes();
+        m.rounds(1);
+        std::size_t at = 0;
+        while (m.c.receives.empty()) {
+            const std::size_t before = m.link().copied_;
+            m.rounds(dat::rdm::kPatience + 1);
+            cr_assert(!m.c.receives.empty() || m.link().copied_ > before);
+            cr_assert(m.piece(at, std::min(piece, m.from.size() - at)));
+            at += piece;
+        }
+        cr_assert(m.is_whole());
+        cr_assert_lt(m.link().copied_, m.from.size());
+    }
+}
+
+// Not from there, or not any more: then it is read as by any other peer.
+Test(rdm_messages, a_large_message_that_cannot_be_copied__is_read) {
+    for (const bool copies : {false, true}) {
+        Announced m;
+        m.link().copies_ = copies;
+        m.link().may_copy_ = false;
+        m.comes();
+        m.rounds(1);
+        if (copies) {
+            cr_assert(m.says() == std::vector{Kind::push});
+            m.rounds(dat::rdm::kPatience + 2);
+        }
+        cr_assert_eq(m.c.posted.size(), 1u);
+        const dat::engine::Request& read = m.c.endpoint.request(m.c.posted.front());
+        cr_assert(read.op == dat::engine::OpCode::read && read.length == m.from.size());
+        std::memcpy(m.to.data(), m.from.data(), m.from.size());
+        cr_assert(m.piece(0, 100));
+        m.c.all_have_gone();
+        cr_assert(m.is_whole());
+    }
+}
+
+Test(rdm_messages, a_piece_without_a_payload_or_an_offset__is_a_fault_only_without) {
+    Announced m;
+    m.comes();
+    m.rounds(1);
+    cr_assert(m.piece(0, 0));
+    std::array<std::byte, sizeof(Head) + 7> shorter{};
+    dat::rdm::put(shorter.data(), Head{Kind::piece, 0, 0, 0, 0, Announced::kId});
+    cr_assert_not(m.c.peer.arrived(shorter.data(), shorter.size()));
+    m.c.peer.parted();
+    m.c.peer.fail();
+    const auto done = m.c.receives.take();
+    cr_assert(done.size() == 1 && done[0].status == DtoStatus::flushed);
+}
+
+// What is asked for goes in pieces, one behind the other, and until the receiver has all of it. Of
+// another message nothing does.
+Test(rdm_messages, what_its_receiver_asks_for__is_pushed_until_it_is_done) {
+    Connected c;
+    Bytes payload(100000);
+    const dat::engine::Iov iov{payload.data(), payload.size()};
+    dat::rdm::Outgoing out = of_one(iov);
+    cr_assert(c.peer.send(out) == PostVerdict::posted);
+    const std::uint64_t id = c.id_of_first();
+    c.all_have_gone();
+    cr_assert_not(c.hears(Kind::push, id + 1));
+    cr_assert(c.hears(Kind::push, id));
+    std::uint64_t offset = 0;
+    for (int i = 0; i < 3; ++i) {
+        c.domain.run_deferred();
+        cr_assert_eq(c.posted.size(), 1u, "one at a time");
+        const dat::engine::Request& request = c.endpoint.request(c.posted.front());
+        const std::byte* const at = request.segments()[0].base;
+        Head head;
+        dat::rdm::get(at, head);
+        std::uint64_t said = 0;
+        dat::rdm::get(at + sizeof head, said);
+        cr_assert(head.kind == Kind::piece && head.tag == id && said == offset);
+        cr_assert(request.segments()[1].base == payload.data() + offset);
+        offset += request.segments()[1].length;
+        cr_assert(c.hears(Kind::push, id), "twice is no fault");
+        if (i < 2) {
+            c.all_have_gone();
+        }
+    }
+    // Its memory is the program's again when nothing reads it any more.
+    cr_assert(c.hears(Kind::done, id));
+    cr_assert(c.sends.empty());
+    c.all_have_gone();
+    cr_assert_eq(c.sends.take().size(), 1u);
+    c.domain.run_deferred();
+    cr_assert(c.posted.empty());
+    cr_assert_not(c.hears(Kind::push, id));
+}
+
 // Behind the question nothing goes out, until it is declined.
 Test(rdm_messages, behind_the_question_whether_it_may_be_let_go__what_is_posted_waits) {
     Connected c;
@@ -176,10 +444,7 @@ Test(rdm_messages, behind_the_question_whether_it_may_be_let_go__what_is_posted_
     cr_assert_eq(c.posted.size(), 1u);
     std::array<std::byte, 8> payload{};
     const dat::engine::Iov iov{payload.data(), payload.size()};
-    dat::rdm::Outgoing out{};
-    out.iov = &iov;
-    out.count = 1;
-    out.length = payload.size();
+    dat::rdm::Outgoing out = of_one(iov);
     cr_assert(c.peer.send(out) == PostVerdict::posted);
     c.domain.run_deferred();
     cr_assert_eq(c.posted.size(), 1u);

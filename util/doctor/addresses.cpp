@@ -29,7 +29,7 @@ const LocalAddress* local_of(Facts& facts, const Offer& offer) {
 // The first address of this host that leads to others, and its interface's name.
 const LocalAddress* way_out(Facts& facts) {
     for (const LocalAddress& local : facts.addresses()) {
-        if (!local.address.loopback() && !local.link_local && local.running &&
+        if (!local.address.loopback() && !local.address.link_local() && local.running &&
             local.traits.kind != InterfaceClass::inside) {
             return &local;
         }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// Open MPI over `dat;ofi_rxm`.
+// Open MPI over the endpoint of `dat`'s own, and over `dat;ofi_rxm` where there are RDMA devices.
 #include "doctor/facts.h"
 #include "doctor/looks.h"
+#include "links/verbs/device.h"
 
 #include <array>
 #include <cstdio>
@@ -27,7 +28,8 @@ std::string output_of(const char* command) {
 const std::string& ompi_info() {
     static const std::string text =
         output_of("ompi_info --parsable --param mtl ofi --level 9 2>/dev/null; "
-                  "ompi_info --parsable --path sysconfdir --version ompi:full 2>/dev/null");
+                  "ompi_info --parsable --path sysconfdir 2>/dev/null; "
+                  "ompi_info --parsable 2>/dev/null");
     return text;
 }
 
@@ -63,14 +65,18 @@ std::string trimmed(const std::string& text) {
                : text.substr(begin, text.find_last_not_of(" \t\r") + 1 - begin);
 }
 
-// The whole line, with the variables that are set here.
+std::string passed_on(const char* name) {
+    return variable(name).empty() ? "" : std::string(" -x ") + name;
+}
+
+// The whole line, with the variables that are set here. libfabric lists dat;ofi_rxm first, which
+// Open MPI would take for dat.
 std::string mpirun_line() {
-    std::string line = "mpirun -np 2 --mca pml cm --mca mtl ofi --mca "
-                       "opal_common_ofi_provider_include 'dat;ofi_rxm'";
-    for (const char* name : {"FI_PROVIDER", "FI_PROVIDER_PATH"}) {
-        line += variable(name).empty() ? "" : std::string(" -x ") + name;
-    }
-    return line + " PROGRAM";
+    const std::string provider = verbs::host_has_devices()
+                                     ? "'dat;ofi_rxm'" + passed_on("FI_PROVIDER")
+                                     : "dat -x 'FI_PROVIDER=^ofi_rxm'";
+    return "mpirun -np 2 --mca pml cm --mca mtl ofi --mca opal_common_ofi_provider_include " +
+           provider + passed_on("FI_PROVIDER_PATH") + " PROGRAM";
 }
 
 } // namespace

@@ -229,9 +229,9 @@ Matching::Matching(std::uint64_t secret) : hash_(secret) {
     patterns_[1].also |= kAnySource; // any source, a whole tag
 }
 
-Matching::~Matching() { DAT_ASSERT(hashed_ == 0 && held_ == 0); }
+Matching::~Matching() { DAT_ASSERT(listed_.empty() && hashed_ == 0 && held_ == 0); }
 
-std::size_t Matching::posted() const {
+std::size_t Matching::hashed_count() const {
     std::size_t sum = 0;
     for (const Pattern& pattern : patterns_) {
         sum += pattern.posted;
@@ -246,6 +246,38 @@ UnexpectedMessage* Matching::take_for(const PostedReceive& receive) {
         take(*found);
     }
     return found;
+}
+
+// As arrive(), where the receive that was posted first does not take it.
+PostedReceive* Matching::arrive_hashed(std::uint64_t tag, RdmSource source) {
+    while (!listed_.empty()) {
+        PostedReceive& receive = listed_.front();
+        unlist(receive);
+        hash(receive);
+    }
+    if (hashed_ == 0) {
+        return nullptr;
+    }
+    const bool one = (hashed_ & (hashed_ - 1)) == 0 && hashed_ < 1u << kPatterns;
+    PostedReceive* const first =
+        one ? of_pattern(static_cast<unsigned>(std::countr_zero(hashed_)), tag, source)
+            : of_patterns(tag, source);
+    if (first && !first->stays_) {
+        retire(*first);
+    }
+    return first;
+}
+
+void Matching::hash(PostedReceive& receive) {
+    if (!patterns_[usual_].is_of(receive) && !has_pattern(receive)) [[unlikely]] {
+        count(receive, kPatterns);
+        others_.push(receive);
+        return;
+    }
+    if (receives_.crowded(count(receive, usual_))) [[unlikely]] {
+        grow_receives();
+    }
+    chain_of(receive, receives_.shift()).push(receive);
 }
 
 // Its pattern is the usual one now. False: there are too many. A pattern of which nothing is
@@ -287,7 +319,7 @@ PostedReceive* Matching::of_patterns(std::uint64_t tag, RdmSource source) {
 }
 
 void Matching::grow_receives() {
-    receives_.grow(posted(), [this](const PostedReceive& r, unsigned shift) {
+    receives_.grow(hashed_count(), [this](const PostedReceive& r, unsigned shift) {
         return hash_.bucket(r.tag_, r.from_, shift);
     });
 }

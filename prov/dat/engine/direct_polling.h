@@ -58,6 +58,12 @@ class DirectPolling {
         }
     }
 
+    // None of them had anything, for so many polls.
+    bool is_idle(std::uint32_t polls) const {
+        return std::all_of(links_.begin(), links_.begin() + static_cast<std::ptrdiff_t>(count_),
+                           [=](const Link* link) { return !link || link->idle_polls() >= polls; });
+    }
+
     // Those that were struck out are gone. Not within poll().
     void compact() {
         const auto end = links_.begin() + static_cast<std::ptrdiff_t>(count_);

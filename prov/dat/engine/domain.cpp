@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <cstring>
 #include <poll.h>
+#include <sched.h>
 #include <sys/epoll.h>
 #include <utility>
 
@@ -21,7 +22,7 @@ namespace dat::engine {
 
 Domain::Domain(const Options& options)
     : biased_lock_(options.shared), settings_(options.settings),
-      wants_thread_(options.progress_thread),
+      wants_thread_(options.progress_thread), yields_(!options.progress_thread && !options.shared),
       out_scratch_(std::make_unique_for_overwrite<std::byte[]>(kScratchSize)),
       in_scratch_(std::make_unique_for_overwrite<std::byte[]>(kScratchSize)) {
     if (settings_.check_buffers) {
@@ -154,7 +155,22 @@ void Domain::look_at_timers_as_outsider() {
 
 void Domain::progress_handshakes_as_outsider() {
     const BiasedLockVisitor inside(biased_lock_);
-    for (int round = 0; handshakes_.run() == Reactor::kMostAtOnce && round < 16; ++round) {
+    progress_handshakes(handshakes_.run());
+}
+
+void Domain::look_at_handshakes_as_outsider() {
+    Reactor::Found found;
+    handshakes_.look(found);
+    if (found.count != 0) {
+        const BiasedLockVisitor inside(biased_lock_);
+        progress_handshakes(handshakes_.run(found));
+    }
+}
+
+// `called`: by the first look.
+void Domain::progress_handshakes(int called) {
+    for (int round = 1; called == Reactor::kMostAtOnce && round < 16; ++round) {
+        called = handshakes_.run();
     }
     memory_.poll_notifiers();
     finish_round();
@@ -253,6 +269,26 @@ void Domain::ask_beside_memory() {
     // In vain it takes a sixteenth of the time at most, however slow the kernel is.
     const auto end = Clock::now();
     ask_at_ = end + (any ? kPeriod : std::clamp(16 * (end - now), kPeriod, kLongest));
+    if (yields_) {
+        memory_.is_on_processor(sched_getcpu());
+        give_way_if_idle(any);
+    }
+}
+
+// A program that makes all progress itself, from one thread, may wait so for a peer that cannot
+// answer before it has the processor of this thread. Nobody but that thread takes this domain's
+// lock, to speak of. Where no such peer has the same processor it would be given to others for
+// nothing.
+void Domain::give_way_if_idle(bool any) {
+    constexpr std::uint32_t kPolls = MemoryPolling::kReactorPeriod;
+    if (any || !direct_.is_idle(kPolls) || !memory_.is_idle(kPolls)) {
+        idle_yield_.stirred(rounds_);
+    } else if (idle_yield_.in_vain(rounds_, Clock::now()) && memory_.shares_processor()) {
+        sched_yield();
+        const auto now = Clock::now();
+        idle_yield_.yielded(now);
+        memory_.resumed(now);
+    }
 }
 
 void Domain::wake(MemoryLink& link) {
@@ -268,6 +304,7 @@ void Domain::wake(Notifier& notifier) {
 }
 
 bool Domain::rest() {
+    memory_.is_on_processor(-1);
     memory_.remind();
     if (!deferred_.empty() || !memory_.rest_notifiers()) {
         return false;

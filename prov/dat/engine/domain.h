@@ -12,6 +12,7 @@
 #include "engine/biased_lock.h"
 #include "engine/deferred_closes.h"
 #include "engine/direct_polling.h"
+#include "engine/idle_yield.h"
 #include "engine/link.h"
 #include "engine/memory_polling.h"
 #include "engine/mr_table.h"
@@ -98,6 +99,8 @@ class Domain : private Pollable {
     void look_at_timers_as_outsider();
     // As progress_as_outsider(), for handshakes() alone.
     void progress_handshakes_as_outsider();
+    // The same where there is something to do.
+    void look_at_handshakes_as_outsider();
     // Readable when progress() has something to do. For poll(2) and epoll(7).
     int wait_fd() const { return reactor_.fd(); }
     int handshakes_fd() const { return handshakes_.fd(); }
@@ -196,6 +199,7 @@ class Domain : private Pollable {
   private:
     friend class ProgressThread;
     void ready(std::uint32_t events) override; // handshakes_ has something
+    void progress_handshakes(int called);
     // A thread of the application sleeps, and is woken by whatever comes.
     bool is_slept_on() const {
         return sleepers_.load(std::memory_order_seq_cst) > 0 &&
@@ -214,6 +218,7 @@ class Domain : private Pollable {
     void push_all();
     void ask_reactor();
     void ask_beside_memory();
+    void give_way_if_idle(bool any);
     void look_for_room();
     void finish_round();
     void run_all_deferred();
@@ -230,9 +235,11 @@ class Domain : private Pollable {
     const Settings settings_;
     Trace* const trace_ = Trace::of_process(settings_);
     const bool wants_thread_;
+    const bool yields_; // give_way_if_idle()
 
     MemoryPolling memory_;
     Clock::time_point ask_at_{}; // the reactor; beside links in memory that are awake
+    IdleYield idle_yield_;
     DirectPolling direct_;
     std::uint64_t rounds_ = 1;
     base::List<Link, ToBePushed> pushes_;

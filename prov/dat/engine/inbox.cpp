@@ -80,6 +80,7 @@ bool Inbox::collect(std::span<const std::byte> start) {
     if (!base::attempt([&] { waiting().staged.emplace_back(); })) {
         return fail(Wrong::no_memory);
     }
+    waiting_->staged.back().ordinal = taken_ + 1; // so far is placed what came before it
     MessageSink& sink = *endpoint_.sink();
     waiting_->placement = start.size() >= sink.longest_head()
                               ? sink.begins(start.data(), start.size())

@@ -83,6 +83,11 @@ class Link : public core::CompletionQueue::Source,
     virtual bool copy_from_peer(std::span<const iovec> /*from*/, std::span<const iovec> /*to*/) {
         return false;
     }
+    // It may be done from here.
+    virtual bool copies_from_peer() const { return false; }
+    // The same bytes would come sooner in messages, since both processors copy then; and the peer
+    // polls at this moment, so that it need not be woken to send them.
+    virtual bool peer_may_push() const { return false; }
 
     // ESTABLISHED has been raised: bytes may flow. Called once.
     virtual void start() = 0;
@@ -104,6 +109,12 @@ class Link : public core::CompletionQueue::Source,
     // Before part(): what tells this side when the peer has left, or by `left` being false, the
     // peer when this side has (ConnectionOptions::await_peer). nullptr: nothing does.
     virtual std::unique_ptr<HalfClosed> half_close(bool /*left*/) { return nullptr; }
+
+    // Calls of poll() that found nothing, one after the other.
+    std::uint32_t idle_polls() const { return idle_polls_; }
+
+  protected:
+    std::uint32_t idle_polls_ = 0; // kept by poll()
 
   private:
     friend class Domain;
@@ -144,6 +155,10 @@ class Notifier {
     virtual void arm() = 0;
     virtual bool has_news() const = 0;
     virtual void disarm() = 0;
+    // Says to the process at the other end on which processor this domain is polled, 1 + its number
+    // or 0 for none; and what that has said.
+    virtual void say_processor(std::uint32_t) {}
+    virtual std::uint32_t peer_processor() const { return 0; }
 
   protected:
     ~Notifier() = default;

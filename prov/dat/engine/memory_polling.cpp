@@ -16,9 +16,10 @@ void MemoryPolling::expect_link() {
     ++link_count_;
 }
 
-void MemoryPolling::expect_notifier() {
-    base::reserve_for(notifiers_, notifier_count_ + 1);
-    ++notifier_count_;
+void MemoryPolling::expect_notifier(Notifier& notifier) {
+    base::reserve_for(notifiers_, all_notifiers_.size() + 1);
+    all_notifiers_.push_back(&notifier);
+    notifier.say_processor(processor_);
 }
 
 void MemoryPolling::wake(MemoryLink& link) {
@@ -65,13 +66,38 @@ void MemoryPolling::poll_some_notifiers() {
     }
 }
 
+void MemoryPolling::is_on_processor(int processor) {
+    const auto number = static_cast<std::uint32_t>(processor + 1);
+    if (number != std::exchange(processor_, number)) {
+        for (Notifier* const notifier : all_notifiers_) {
+            notifier->say_processor(number);
+        }
+    }
+}
+
+// Each has a cache line of its own, so they are not all looked at where there are many.
+bool MemoryPolling::shares_processor() {
+    constexpr std::size_t kAtOnce = 16;
+    std::size_t left = processor_ != 0 ? std::min(all_notifiers_.size(), kAtOnce) : 0;
+    for (; left > 0; --left) {
+        next_processor_ = next_processor_ < all_notifiers_.size() ? next_processor_ : 0;
+        if (all_notifiers_[next_processor_++]->peer_processor() == processor_) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void MemoryPolling::looked(Clock::time_point now) {
-    // A program that looks so seldom need not keep its links awake.
+    // A program that looks so seldom need not keep its links awake. Once may be for want of a
+    // processor.
     constexpr std::chrono::milliseconds kSeldom{1};
-    const auto since = now - std::exchange(looked_, now);
+    const bool late = now - std::exchange(looked_, now) > kSeldom;
+    const bool seldom = late && looked_late_;
+    looked_late_ = late;
     const std::size_t count = awake_.size();
     share_of_polls_ = count > 0 ? kPatience / static_cast<std::uint32_t>(count) : kPatience;
-    patience_ = since > kSeldom || count > kFewAwake ? kReactorPeriod : share_of_polls_;
+    patience_ = seldom || count > kFewAwake ? kReactorPeriod : share_of_polls_;
 }
 
 // A peer that takes something now and then is not to be reminded.

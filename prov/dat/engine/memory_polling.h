@@ -31,10 +31,10 @@ class MemoryPolling {
         }
     }
     // The same for a Notifier.
-    void expect_notifier();
+    void expect_notifier(Notifier& notifier);
     void forget(Notifier& notifier) {
         stop(notifier);
-        --notifier_count_;
+        std::erase(all_notifiers_, &notifier);
     }
 
     // Polled in each round from here on. Of Domain::wake() alone.
@@ -61,6 +61,16 @@ class MemoryPolling {
     // There may be some that were struck out.
     bool none() const { return awake_.empty(); }
     bool no_notifier() const { return notifiers_.empty(); }
+    // The thread that polls is on that processor, as sched_getcpu(3) says; -1: nobody polls.
+    void is_on_processor(int processor);
+    // So is one that polls at the other end, as far as it has said. Looks at some of them, in turn.
+    bool shares_processor();
+    // None of those that are awake had anything, for so many polls.
+    bool is_idle(std::uint32_t polls) const {
+        return std::all_of(awake_.begin(), awake_.end(), [=](const MemoryLink* link) {
+            return !link || link->idle_polls() >= polls;
+        });
+    }
 
     void poll() {
         for (std::size_t i = 0; i < awake_.size(); ++i) {
@@ -83,6 +93,8 @@ class MemoryPolling {
     }
     // Now and then beside poll(), so that patience() follows how often the program looks.
     void looked(Clock::time_point now);
+    // The thread had given its processor away until now.
+    void resumed(Clock::time_point now) { looked_ = now; }
     bool tells_nobody() const { return untold_ != nullptr; }
     // The last link that told_nobody() reminds its peer, if that has taken nothing for long.
     // Precondition: tells_nobody().
@@ -109,12 +121,15 @@ class MemoryPolling {
     std::vector<MemoryLink*> awake_;
     std::size_t link_count_ = 0;
     std::vector<Notifier*> notifiers_; // that are awake; there is room for each that exists
-    std::size_t notifier_count_ = 0;
-    std::size_t next_notifier_ = 0; // behind the one that is polled next, in turn
+    std::vector<Notifier*> all_notifiers_;
+    std::size_t next_notifier_ = 0;  // behind the one that is polled next, in turn
+    std::size_t next_processor_ = 0; // in all_notifiers_: whose is looked at next, in turn
     std::uint32_t patience_ = kPatience;
     std::uint32_t share_of_polls_ = kPatience;
     bool any_struck_ = false;      // awake_ has a nullptr
     bool untold_is_new_ = false;   // and was so since remind_later()
+    bool looked_late_ = false;     // looked() was called late
+    std::uint32_t processor_ = 0;  // 1 + its number; 0: not known
     Clock::time_point looked_{};   // looked() was called
     MemoryLink* untold_ = nullptr; // told_nobody()
     std::uint64_t taken_then_ = 0; // of it by the peer, as remind_later() has looked

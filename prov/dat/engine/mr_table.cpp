@@ -131,7 +131,7 @@ Target MrTable::find(std::uint32_t key, std::uint64_t address, std::uint64_t len
     if (offset > region.length || length > region.length - offset) {
         return {nullptr, Refusal::out_of_range};
     }
-    if (looks_) [[unlikely]] {
+    if (looks_ || region.sparse) [[unlikely]] {
         const Target there = find_looked_at(region, key, offset, length, access);
         if (!there.at) {
             return there;
@@ -143,7 +143,7 @@ Target MrTable::find(std::uint32_t key, std::uint64_t address, std::uint64_t len
             return {nullptr, Refusal::no_right};
         }
     }
-    return {region.base + offset, Refusal::none};
+    return {region.at(offset), Refusal::none};
 }
 
 // A window is part of its region. nullptr: that does not flush any more.
@@ -156,7 +156,7 @@ bool MrTable::note_written(const Region& region, std::uint32_t key, std::uint64_
                            std::uint64_t length, std::uint8_t access) {
     Durable* const durable = durable_of(region, key);
     if (durable && (access & kRemoteWrite) != 0 && length > 0) {
-        std::byte* const at = region.base + offset;
+        std::byte* const at = region.at(offset);
         const bool clean = durable->begin == durable->end;
         durable->begin = clean ? at : std::min(durable->begin, at);
         durable->end = clean ? at + length : std::max(durable->end, at + length);
@@ -199,10 +199,10 @@ bool MrTable::set_flusher(std::uint32_t key, const Flusher& flusher) {
 Target MrTable::find_looked_at(const Region& region, std::uint32_t key, std::uint64_t offset,
                                std::uint64_t length, std::uint8_t access) {
     const Touch how = (access & kRemoteWrite) != 0 ? Touch::write : Touch::read;
-    std::byte* const at = region.base + offset;
+    std::byte* const at = region.at(offset);
     const Untouchable bad = find_untouchable(reinterpret_cast<std::uintptr_t>(at), length, how);
-    if (!bad) {
-        return {at, Refusal::none};
+    if (!bad) { // of nothing at address 0 there is none to be used either
+        return {at, at ? Refusal::none : Refusal::out_of_range};
     }
     DAT_WARN(mr, "a peer uses %llu bytes at %p of the region 0x%x: %s",
              static_cast<unsigned long long>(length), static_cast<void*>(at), key,

@@ -60,12 +60,18 @@ struct Region {
     core::Counter* reads = nullptr;  // of peers' RDMA reads that were answered
     core::Counter* writes = nullptr; // of peers' RDMA writes that were placed
     bool flushes = false;            // set_flusher()
+    bool sparse = false;             // not all of it is mapped: each access asks the kernel
     bool announced = false;          // of a message that the peer reads: not the program's
     std::uint32_t windows = 0;       // keys of windows that are cut from it
     // Of a window: whose it is, the key of the region, and its rights once it is bound.
     Window* window = nullptr;
     std::uint32_t cut_from = 0;
     std::uint8_t access_if_bound = 0;
+
+    // As a number: a sparse region begins at no object.
+    std::byte* at(std::uint64_t offset) const {
+        return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(base) + offset);
+    }
 };
 
 // Why an access was refused (RFC 5040 7.1, in the order of its checks).

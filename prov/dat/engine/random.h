@@ -8,8 +8,9 @@
 
 namespace dat::engine {
 
-// 64 bits from the kernel (getrandom(2)). Does not fail and does not block once
-// the system is up. From any thread. A system call: for set-up only.
+// 64 bits from the kernel (getrandom(2)), drawn some at a time by each thread, and drawn anew in a
+// process that has been forked. Does not fail and does not block once the system is up. From any
+// thread. For set-up only.
 std::uint64_t random_bits();
 
 } // namespace dat::engine

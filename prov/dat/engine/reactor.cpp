@@ -88,7 +88,7 @@ void Reactor::vacate(Pollable& pollable) {
 }
 
 int Reactor::add(int fd, std::uint32_t events, Pollable& pollable) {
-    if (lost_) {
+    if (is_lost()) {
         return -EBADF;
     }
     try {
@@ -116,16 +116,21 @@ bool Reactor::modify(int fd, std::uint32_t events, Pollable& pollable) {
     epoll_event event{};
     event.events = events;
     event.data.u64 = word_of(pollable);
-    const bool done = !lost_ && epoll_ctl(epoll_fd_, EPOLL_CTL_MOD, fd, &event) == 0;
-    if (!done && !lost_) {
+    const bool done = !is_lost() && epoll_ctl(epoll_fd_, EPOLL_CTL_MOD, fd, &event) == 0;
+    if (!done && !is_lost()) {
         say_lost("what is watched for cannot be changed", fd, errno);
     }
     return done;
 }
 
+void Reactor::hand_over(Pollable& from, Pollable& to) {
+    to.slot_ = from.slot_;
+    slots_[to.slot_].pollable = &to;
+}
+
 void Reactor::remove(int fd, Pollable& pollable) {
     vacate(pollable);
-    if (!lost_ && epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, fd, nullptr) != 0) {
+    if (!is_lost() && epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, fd, nullptr) != 0) {
         say_lost("a descriptor cannot be taken back", fd, errno);
     }
 }
@@ -147,7 +152,7 @@ void Reactor::disarm(Timer& timer) {
 }
 
 void Reactor::set_timer_fd() {
-    if (timers_.empty() || timers_.begin()->first >= set_for_ || lost_) {
+    if (timers_.empty() || timers_.begin()->first >= set_for_ || is_lost()) {
         return;
     }
     set_for_ = timers_.begin()->first;
@@ -194,7 +199,7 @@ void Reactor::look_at_timers() {
 // Who is watched is told, in the order in which they came; what they begin meanwhile is refused.
 void Reactor::lose() {
     say_lost("what is watched for is lost", epoll_fd_, errno);
-    lost_ = true;
+    lost_.store(true, std::memory_order_relaxed);
     for (std::size_t i = 0; i < slots_.size(); ++i) {
         if (slots_[i].pollable) {
             slots_[i].pollable->lost();
@@ -202,15 +207,31 @@ void Reactor::lose() {
     }
 }
 
+void Reactor::look(Found& found) const {
+    if (is_lost()) [[unlikely]] {
+        found.count = -EBADF; // what has that number now is the program's
+        return;
+    }
+    found.count = kernel::epoll_look(epoll_fd_, found.events.data(), kMostAtOnce);
+    if (found.count < 0) [[unlikely]] {
+        found.count = -errno;
+    }
+}
+
 int Reactor::run() {
-    if (lost_) [[unlikely]] {
+    Found found;
+    look(found);
+    return run(found);
+}
+
+int Reactor::run(const Found& found) {
+    if (is_lost()) [[unlikely]] {
         look_at_timers();
         return 0;
     }
-    std::array<epoll_event, kMostAtOnce> events;
-    const int n = kernel::epoll_look(epoll_fd_, events.data(), static_cast<int>(events.size()));
-    if (n <= 0) {
-        if (n < 0 && errno != EINTR) [[unlikely]] {
+    if (found.count <= 0) {
+        if (found.count < 0 && found.count != -EINTR) [[unlikely]] {
+            errno = -found.count;
             lose();
         }
         return 0;
@@ -218,7 +239,8 @@ int Reactor::run() {
     DAT_ASSERT(!running_);
     running_ = true;
     bool timers = false;
-    for (const epoll_event& event : std::span(events).first(static_cast<std::size_t>(n))) {
+    for (const epoll_event& event :
+         std::span(found.events).first(static_cast<std::size_t>(found.count))) {
         if (event.data.u64 == kTimers) {
             timers = true;
         } else if (Pollable* const pollable = known_as(event.data.u64)) {
@@ -229,7 +251,7 @@ int Reactor::run() {
     if (timers) {
         expire();
     }
-    return n;
+    return found.count;
 }
 
 } // namespace dat::engine

@@ -8,9 +8,12 @@
 #ifndef DAT_ENGINE_REACTOR_H
 #define DAT_ENGINE_REACTOR_H
 
+#include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <sys/epoll.h>
 #include <vector>
 
 namespace dat::engine {
@@ -72,6 +75,8 @@ class Reactor {
     int add(int fd, std::uint32_t events, Pollable& pollable);
     // False: the descriptor is not the one that was added any more; nothing will be ready.
     [[nodiscard]] bool modify(int fd, std::uint32_t events, Pollable& pollable);
+    // What was added for `from` is `to`'s from here on, and `from` is in no reactor.
+    void hand_over(Pollable& from, Pollable& to);
     // From here on it is not called, whatever the descriptor is by now.
     void remove(int fd, Pollable& pollable);
 
@@ -83,8 +88,16 @@ class Reactor {
     // were called; where it is kMostAtOnce, more may be ready.
     static constexpr int kMostAtOnce = 64;
     int run();
+    // The same in two steps. look() may be called from elsewhere, beside all others: what it finds
+    // is known by its turn, so that what has been removed by then is not called.
+    struct Found {
+        std::array<epoll_event, kMostAtOnce> events; // the first `count`
+        int count = 0;                               // or -errno
+    };
+    void look(Found& found) const;
+    int run(const Found& found);
     // fd() is not ours any more: all that was in here has been told so.
-    bool is_lost() const { return lost_; }
+    bool is_lost() const { return lost_.load(std::memory_order_relaxed); }
     // Timers are due, and fd() has not become readable for long.
     void look_at_timers();
 
@@ -111,7 +124,7 @@ class Reactor {
     int timer_fd_ = -1;
     Timer::Deadlines timers_;
     Clock::time_point set_for_ = Clock::time_point::max(); // what timer_fd_ is set to
-    bool lost_ = false;
+    std::atomic<bool> lost_{false};
     bool running_ = false;
     std::vector<Slot> slots_;
     std::vector<std::uint32_t> vacant_; // of slots_; has room for all of them

@@ -18,15 +18,14 @@ Socket bind_source(const SocketAddress& source, int& error) {
         const int on = 1;
         setsockopt(socket.fd(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
     }
-    // A free port that is shared with other sockets of that option may be one that nobody can
-    // listen on. Connections that come from it shall have the option all the same.
-    const bool any_port = source.port() == 0;
-    socket.share_port(!any_port);
+    // A port that the kernel chooses with the option may be another socket's, too.
+    if (source.port() != 0) {
+        socket.share_port();
+    }
     if (::bind(socket.fd(), source.get(), source.size()) < 0) {
         error = -errno;
         return {};
     }
-    socket.share_port(true);
     return socket;
 }
 

@@ -29,6 +29,20 @@ SocketAddress::SocketAddress(const sockaddr* address, std::size_t size) {
     }
 }
 
+SocketAddress SocketAddress::of(int family, const std::array<std::uint8_t, 16>& bytes,
+                                std::uint16_t port, std::uint32_t scope) {
+    SocketAddress address;
+    address.storage_.base.sa_family = static_cast<sa_family_t>(family);
+    if (family == AF_INET6) {
+        std::memcpy(&address.storage_.v6.sin6_addr, bytes.data(), bytes.size());
+        address.storage_.v6.sin6_scope_id = scope;
+    } else {
+        std::memcpy(&address.storage_.v4.sin_addr, bytes.data() + 12, 4);
+    }
+    address.set_port(port);
+    return address;
+}
+
 socklen_t SocketAddress::size() const {
     switch (family()) {
     case AF_INET:
@@ -59,6 +73,10 @@ bool SocketAddress::loopback() const {
         return IN6_IS_ADDR_LOOPBACK(&a) || (IN6_IS_ADDR_V4MAPPED(&a) && a.s6_addr[12] == 127);
     }
     return ntohl(storage_.v4.sin_addr.s_addr) >> 24 == 127;
+}
+
+bool SocketAddress::link_local() const {
+    return family() == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&storage_.v6.sin6_addr);
 }
 
 bool SocketAddress::same_host(const SocketAddress& other) const {
@@ -143,9 +161,10 @@ void set(int fd, int level, int option, int value) {
 SocketAddress Socket::local() const { return ask(fd_, ::getsockname); }
 SocketAddress Socket::peer() const { return ask(fd_, ::getpeername); }
 
-void Socket::tune(std::chrono::seconds keepalive) const {
-    set(fd_, IPPROTO_TCP, TCP_NODELAY, 1);
-    const int limit = static_cast<int>(keepalive.count());
+void Socket::no_delay() const { set(fd_, IPPROTO_TCP, TCP_NODELAY, 1); }
+
+void Socket::keep_alive(std::chrono::seconds seconds) const {
+    const int limit = static_cast<int>(seconds.count());
     if (limit <= 0) {
         return;
     }
@@ -161,13 +180,10 @@ void Socket::tune(std::chrono::seconds keepalive) const {
 Socket Socket::open(int family, int& error) {
     Socket made(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP));
     error = made ? 0 : -errno;
-    if (made) {
-        made.share_port(true);
-    }
     return made;
 }
 
-void Socket::share_port(bool share) const { set(fd_, SOL_SOCKET, SO_REUSEADDR, share); }
+void Socket::share_port() const { set(fd_, SOL_SOCKET, SO_REUSEADDR, 1); }
 
 namespace {
 

@@ -19,6 +19,10 @@ class SocketAddress {
     SocketAddress() = default;
     // Copies; anything but AF_INET and AF_INET6 of at least their size gives none.
     SocketAddress(const sockaddr* address, std::size_t size);
+    // What bytes() gave, of that family; `port` in host byte order; `scope`: of a link-local
+    // address.
+    static SocketAddress of(int family, const std::array<std::uint8_t, 16>& bytes,
+                            std::uint16_t port, std::uint32_t scope = 0);
 
     int family() const { return storage_.base.sa_family; }
     bool valid() const { return family() != AF_UNSPEC; }
@@ -28,6 +32,7 @@ class SocketAddress {
     void set_port(std::uint16_t port);
     bool wildcard() const;
     bool loopback() const;
+    bool link_local() const; // fe80::/10: which interface it is of it does not say
     // As IPv6 has it, an IPv4 address mapped; the port is not in it.
     std::array<std::uint8_t, 16> bytes() const;
     bool same_host(const SocketAddress& other) const; // whatever the ports are
@@ -39,6 +44,11 @@ class SocketAddress {
         operator std::string_view() const { return c_str(); }
         friend bool operator==(const Text& text, std::string_view other) {
             return std::string_view(text) == other;
+        }
+        // Of its own: by the one above, with its arguments either way round, clang finds it
+        // ambiguous.
+        friend bool operator==(const Text& text, const Text& other) {
+            return std::string_view(text) == std::string_view(other);
         }
 
       private:
@@ -71,14 +81,14 @@ class Socket {
 
     SocketAddress local() const;
     SocketAddress peer() const;
-    // No delay, and keepalive such that a peer silent for `keepalive` is dead (0:
-    // never).
-    void tune(std::chrono::seconds keepalive) const;
-    // SO_REUSEADDR, which open() sets.
-    void share_port(bool share) const;
+    // TCP_NODELAY.
+    void no_delay() const;
+    // A peer that is silent for so long is dead (0: never).
+    void keep_alive(std::chrono::seconds limit) const;
+    // SO_REUSEADDR: a listener may have its port as well.
+    void share_port() const;
 
-    // A non-blocking, close-on-exec TCP socket, whose port a listener may have as well;
-    // without one, -errno in `error`.
+    // A non-blocking, close-on-exec TCP socket; without one, -errno in `error`.
     static Socket open(int family, int& error);
 
   private:

@@ -75,17 +75,15 @@ LocalAddress describe(const ifaddrs& entry, const InterfaceSurvey& survey) {
     local.prefix_length = bits_set(host_bytes(reinterpret_cast<const sockaddr*>(&mask)));
     local.subnet = subnet_of(address, local.prefix_length);
     local.running = (entry.ifa_flags & IFF_RUNNING) != 0;
-    local.link_local =
-        address->sa_family == AF_INET6 &&
-        IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr);
     local.traits = survey.traits(local.interface, entry.ifa_flags);
     return local;
 }
 
 // Of two, the one whose rank is less comes first.
 auto rank(const LocalAddress& local) {
-    return std::tuple(local.address.loopback(), local.link_local, !local.running, local.traits.kind,
-                      local.address.family() == AF_INET6, UINT32_MAX - local.traits.speed);
+    return std::tuple(local.address.loopback(), local.address.link_local(), !local.running,
+                      local.traits.kind, local.address.family() == AF_INET6,
+                      UINT32_MAX - local.traits.speed);
 }
 
 } // namespace

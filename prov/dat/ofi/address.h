@@ -22,7 +22,6 @@ struct LocalAddress {
     std::string subnet;     // "192.0.2.0/24": the fabric name
     unsigned prefix_length; // of the subnet, in bits
     bool running;
-    bool link_local; // IPv6 fe80::/10
     InterfaceTraits traits;
 };
 

@@ -104,12 +104,12 @@ int Counter::wait(std::uint64_t threshold, int timeout_ms) {
             if (value() >= threshold) {
                 return 0;
             }
+            if (left == 0) { // nobody sleeps: links that rest would have to be woken again
+                return -FI_ETIMEDOUT;
+            }
             quiet = domain_.engine().rest();
             settle_down();
             arm(true);
-        }
-        if (left == 0) {
-            return -FI_ETIMEDOUT;
         }
         if (quiet) {
             if (const int rc = wait_readable(wait_.fd(), left)) {

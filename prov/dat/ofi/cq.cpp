@@ -250,7 +250,7 @@ void CompletionQueue::kick() {
     signal_.raise();
 }
 
-CompletionQueue::Look CompletionQueue::look(std::size_t enough) {
+CompletionQueue::Look CompletionQueue::look(std::size_t enough, bool may_sleep) {
     arm(false);
     if (size() < enough) {
         domain_.engine().progress();
@@ -259,7 +259,7 @@ CompletionQueue::Look CompletionQueue::look(std::size_t enough) {
         (!empty() && front().status != core::DtoStatus::success)) {
         return Look::filled;
     }
-    if (!domain_.engine().rest()) {
+    if (!may_sleep || !domain_.engine().rest()) {
         return Look::moving;
     }
     settle_down();
@@ -332,12 +332,12 @@ ssize_t CompletionQueue::read_waiting(void* buf, std::size_t count, fi_addr_t* s
     const auto deadline = Clock::now() + std::chrono::milliseconds(timeout_ms);
     const std::size_t enough = threshold(condition, count);
     const Sleeper sleeper(domain_.engine());
-    const auto look_inside = [&] {
+    const auto look_inside = [&](bool may_sleep) {
         const engine::BiasedLockOwner in(biased_lock_);
-        return look(enough);
+        return look(enough, may_sleep);
     };
     for (int left = timeout_ms;;) {
-        const Look found = look_inside();
+        const Look found = look_inside(left != 0);
         if (found == Look::filled || left == 0) {
             return sources ? read_with_sources(static_cast<Entry*>(buf), count, sources)
                            : read(static_cast<Entry*>(buf), count);

@@ -103,8 +103,9 @@ class CompletionQueue final : public fid_cq, public core::CompletionQueue {
         moving, // not yet, and there is more to progress
         quiet,  // not yet; the queue is armed, a thread may sleep on wait_fd()
     };
-    // Progresses. Under the lock.
-    Look look(std::size_t enough);
+    // Progresses. `may_sleep`: where it is quiet; else links that rest would have to be woken again
+    // for nothing, and it never is. Under the lock.
+    Look look(std::size_t enough, bool may_sleep = true);
     std::size_t threshold(const void* condition, std::size_t count) const;
     void give_source(fi_cq_err_entry& entry, std::uint32_t source);
 

@@ -5,6 +5,7 @@
 #define DAT_OFI_DOMAIN_H
 
 #include "engine/domain.h"
+#include "engine/kernel.h"
 #include "links/verbs/domain.h"
 #include "ofi/eq.h"
 #include "ofi/fid.h"
@@ -83,14 +84,14 @@ class Domain final : public fid_domain, public EventSource, private verbs::Domai
     int wait_fd() const override {
         return progress_thread_ ? engine_.handshakes_fd() : engine_.wait_fd();
     }
+    // It is entered only with a reason.
     void progress() override {
         if (progress_thread_) {
-            engine_.progress_handshakes_as_outsider();
-        } else {
+            engine_.look_at_handshakes_as_outsider();
+        } else if (engine_.has_put_off() || kernel::is_readable(engine_.wait_fd())) {
             engine_.progress_as_outsider();
         }
     }
-    bool has_work() const override { return !progress_thread_ && engine_.has_put_off(); }
     bool announces() const override { return false; }
     void catch_up() override { engine_.progress_handshakes_as_outsider(); }
 

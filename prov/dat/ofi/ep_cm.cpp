@@ -81,6 +81,7 @@ int Endpoint::connect_from_one_port(const net::SocketAddress& destination,
     if (!source) {
         return error;
     }
+    source.share_port();
     const net::SocketAddress local = source.local();
     const int rc = iwarp::connect(engine_, destination, source, data, connect_timeout());
     if (rc == 0) {
@@ -338,6 +339,7 @@ int Endpoint::take_over(PassiveEndpoint& pep) {
     if (const int rc = pep.give_socket(socket, name)) {
         return rc;
     }
+    socket.share_port();
     const engine::BiasedLockOwner in(biased_lock());
     name_ = name;
     keeps_port_ = true;

@@ -222,10 +222,7 @@ void EventQueue::progress() {
 
 void EventQueue::progress_those_that(bool announce) {
     for (const Source& known : sources_) {
-        // A listener asks the kernel by itself; a domain is entered only with a reason.
-        if (known.source->announces() == announce &&
-            (announce || known.source->has_work() ||
-             kernel::is_readable(known.source->wait_fd()))) {
+        if (known.source->announces() == announce) {
             known.source->progress();
         }
     }

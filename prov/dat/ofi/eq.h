@@ -29,8 +29,6 @@ class EventSource {
   public:
     virtual int wait_fd() const = 0;
     virtual void progress() = 0;
-    // There is something to do that no descriptor tells of.
-    virtual bool has_work() const = 0;
     // What it brings are connection requests.
     virtual bool announces() const = 0;
     // What has come for handshakes is seen to, whatever else is due and whoever else is at it;

@@ -127,7 +127,7 @@ int Search::no_route(const std::string& why) const {
 void Search::from_every_interface(const SocketAddress& destination, std::uint16_t port) {
     for (const LocalAddress& local : locals_) {
         if ((family() != AF_UNSPEC && local.address.family() != family()) || !allowed(local) ||
-            local.link_local ||
+            local.address.link_local() ||
             (destination.valid() && destination.family() != local.address.family())) {
             continue;
         }
@@ -139,7 +139,7 @@ void Search::from_every_interface(const SocketAddress& destination, std::uint16_
     if (const std::string unmatched = filter.unmatched(locals_); !unmatched.empty()) {
         std::string there;
         for (const LocalAddress& local : locals_) {
-            if (!local.link_local &&
+            if (!local.address.link_local() &&
                 (there + ' ').find(' ' + local.interface + ' ') == std::string::npos) {
                 there += ' ' + local.interface;
             }
@@ -159,7 +159,8 @@ SocketAddress Search::best_source(const SocketAddress& destination) const {
         return kernels;
     }
     for (const LocalAddress& local : locals_) {
-        if (allowed(local) && local.address.family() == destination.family() && !local.link_local) {
+        if (allowed(local) && local.address.family() == destination.family() &&
+            !local.address.link_local()) {
             return local.address;
         }
     }
@@ -301,7 +302,7 @@ void Search::note_devices_without_address() const {
         return;
     }
     for (const LocalAddress& local : locals_) {
-        if (!local.link_local && verbs::device_at(local.address)) {
+        if (!local.address.link_local() && verbs::device_at(local.address)) {
             return;
         }
     }

@@ -14,6 +14,7 @@
 #include "ofi/no_op.h"
 
 #include <cerrno>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -204,6 +205,12 @@ struct Asked {
     std::size_t auth_key_size = 0;
 };
 
+// The whole address space, whatever is mapped: MPICH registers it for a window whose memory is
+// attached later, of a domain that does not ask for FI_MR_ALLOCATED. So of one for FI_EP_RDM alone.
+bool is_everything(const Domain& domain, const Asked& asked) {
+    return !asked.range.iov_base && asked.range.iov_len == SIZE_MAX && domain.long_keys();
+}
+
 int check(Domain& domain, const Asked& asked) {
     if ((asked.flags & ~(FI_DAT_ZERO_BASED | kNoCache)) != 0) {
         DAT_WARN(mr,
@@ -226,7 +233,7 @@ int check(Domain& domain, const Asked& asked) {
                  static_cast<unsigned long long>(asked.offset));
         return -FI_EINVAL;
     }
-    if (!asked.range.iov_base && asked.range.iov_len > 0) {
+    if (!asked.range.iov_base && asked.range.iov_len > 0 && !is_everything(domain, asked)) {
         DAT_WARN(mr, "fi_mr_reg*(): a NULL buffer of %zu bytes", asked.range.iov_len);
         return -FI_EINVAL;
     }
@@ -268,13 +275,15 @@ int add(fid_t f, const Asked& asked, fid_mr** mr, void* context) {
     if (const int rc = check(domain, asked)) {
         return rc;
     }
-    if (const int rc = domain.device() ? 0 : check_memory(asked)) {
+    const bool sparse = is_everything(domain, asked);
+    if (const int rc = sparse || domain.device() ? 0 : check_memory(asked)) {
         return rc;
     }
     return no_throw([&] {
         engine::Region region;
         region.base = static_cast<std::byte*>(asked.range.iov_base);
         region.length = asked.range.iov_len;
+        region.sparse = sparse;
         const bool by_address =
             domain.virtual_addresses() && (asked.flags & FI_DAT_ZERO_BASED) == 0;
         region.address = by_address ? reinterpret_cast<std::uintptr_t>(asked.range.iov_base) : 0;

@@ -55,7 +55,6 @@ class PassiveEndpoint final : public fid_pep,
     // EventSource
     int wait_fd() const override { return listener_->wait_fd(); }
     void progress() override { listener_->progress(); }
-    bool has_work() const override { return false; }
     bool announces() const override { return true; }
     // Announcer
     void event_read() override;

@@ -157,23 +157,9 @@ net::SocketAddress address_in(const fi_info& info) {
                : net::SocketAddress();
 }
 
-// As IPv6 has it, an IPv4 address mapped.
 net::SocketAddress address_in(const rdm::Hello& hello) {
-    if (hello.family == 4) {
-        sockaddr_in v4{};
-        v4.sin_family = AF_INET;
-        std::memcpy(&v4.sin_addr, hello.host.data() + 12, sizeof v4.sin_addr);
-        net::SocketAddress address(reinterpret_cast<const sockaddr*>(&v4), sizeof v4);
-        address.set_port(hello.port);
-        return address;
-    }
-    sockaddr_in6 v6{};
-    v6.sin6_family = AF_INET6;
-    std::memcpy(&v6.sin6_addr, hello.host.data(), sizeof v6.sin6_addr);
-    v6.sin6_scope_id = hello.scope;
-    net::SocketAddress address(reinterpret_cast<const sockaddr*>(&v6), sizeof v6);
-    address.set_port(hello.port);
-    return address;
+    return net::SocketAddress::of(hello.family == 4 ? AF_INET : AF_INET6, hello.host, hello.port,
+                                  hello.scope);
 }
 
 core::RdmIdentity draw_identity() {

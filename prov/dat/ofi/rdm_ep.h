@@ -45,7 +45,7 @@ class RdmEndpoint final : public fid_ep,
 
     void set_tx_flags(std::uint64_t flags);
     std::size_t inject_size() const { return inject_size_; }
-    std::size_t message_size() const { return rdm_offering().message_size; }
+    std::size_t message_size() const { return message_size_; }
     bool directs_receives() const { return directs_; }
     void set_min_multi(std::size_t least);
 
@@ -100,6 +100,7 @@ class RdmEndpoint final : public fid_ep,
     ZoneHandle zone_;
     AddressVector* av_ = nullptr;
     const std::size_t inject_size_;
+    const std::size_t message_size_ = rdm_offering().message_size;
     const bool directs_;
     const bool tells_unknown_; // FI_SOURCE_ERR
     net::SocketAddress name_;

@@ -6,6 +6,7 @@
 #include "ofi/no_op.h"
 #include "ofi/post.h"
 #include "ofi/rdm_ep.h"
+#include "rdm/post.h"
 
 #include <rdma/fi_tagged.h>
 
@@ -86,7 +87,7 @@ template <std::size_t Most>
     out.delivered = (m.flags & FI_DELIVERY_COMPLETE) != 0;
     out.fence = (m.flags & FI_FENCE) != 0;
     out.more = (m.flags & FI_MORE) != 0;
-    return fi_result(peer->send(out));
+    return fi_result(peer->send_here(out));
 }
 
 [[gnu::noinline]] ssize_t send(fid_ep* f, const Message& m) {
@@ -111,6 +112,7 @@ ssize_t receive_peeked(RdmEndpoint& ep, const Message& m, const rdm::Messages::I
 template <std::size_t Most>
 [[gnu::always_inline]] inline ssize_t receive_here(fid_ep* f, const Message& m) {
     RdmEndpoint& ep = rdm_of(f);
+    const bool peeks = (m.flags & kPeekFlags) != 0; // known here, where it is known at all
     const bool stays = (m.flags & FI_MULTI_RECV) != 0;
     if (stays && m.count != 1) [[unlikely]] {
         return refuse_count(m.call, m.count, 1);
@@ -122,11 +124,13 @@ template <std::size_t Most>
     Segments<Most> segments;
     convert(m.iov, m.count, segments);
     const engine::BiasedLockOwner in(ep.biased_lock());
-    rdm::Messages::Incoming incoming;
+    std::uint32_t source = core::kAnySource;
     int error = 0;
-    if (!find_source(ep, m.peer, incoming.source, error)) [[unlikely]] {
+    if (!find_source(ep, m.peer, source, error)) [[unlikely]] {
         return error;
     }
+    rdm::Messages::Incoming incoming;
+    incoming.source = source;
     incoming.iov = segments.data();
     incoming.count = m.count;
     incoming.length = total(m.iov, m.count);
@@ -136,7 +140,7 @@ template <std::size_t Most>
     incoming.tagged = m.tagged;
     incoming.reported = ep.rx_reported(m.flags);
     incoming.stays = stays;
-    if ((m.flags & kPeekFlags) != 0) [[unlikely]] {
+    if (peeks) [[unlikely]] {
         return receive_peeked(ep, m, incoming);
     }
     return fi_result(ep.messages().receive(incoming));
@@ -268,18 +272,33 @@ ssize_t msg_injectdata(fid_ep* ep, const void* buf, std::size_t len, std::uint64
 
 // --- with a tag ---
 
-DAT_NO_CANARY ssize_t trecv(fid_ep* ep, void* buf, std::size_t len, void*, fi_addr_t from,
-                            std::uint64_t tag, std::uint64_t ignore, void* context) {
+[[gnu::always_inline]] inline ssize_t trecv_here(fid_ep* ep, void* buf, std::size_t len,
+                                                 fi_addr_t from, std::uint64_t tag,
+                                                 std::uint64_t ignore, void* context,
+                                                 std::uint64_t flags) {
     const iovec iov{buf, len};
     return receive_here<1>(ep, {.call = "fi_trecv()",
                                 .iov = &iov,
                                 .count = 1,
                                 .peer = from,
                                 .context = context,
-                                .flags = rdm_of(ep).rx_flags() & ~FI_MULTI_RECV,
+                                .flags = flags,
                                 .tag = tag,
                                 .ignore = ignore,
                                 .tagged = true});
+}
+[[gnu::noinline]] ssize_t trecv_flagged(fid_ep* ep, void* buf, std::size_t len, fi_addr_t from,
+                                        std::uint64_t tag, std::uint64_t ignore, void* context) {
+    return trecv_here(ep, buf, len, from, tag, ignore, context,
+                      rdm_of(ep).rx_flags() & ~FI_MULTI_RECV);
+}
+// Of most endpoints no flag applies by default, and the compiler knows it.
+DAT_NO_CANARY ssize_t trecv(fid_ep* ep, void* buf, std::size_t len, void*, fi_addr_t from,
+                            std::uint64_t tag, std::uint64_t ignore, void* context) {
+    if (rdm_of(ep).rx_flags() != 0) [[unlikely]] {
+        return trecv_flagged(ep, buf, len, from, tag, ignore, context);
+    }
+    return trecv_here(ep, buf, len, from, tag, ignore, context, 0);
 }
 
 ssize_t trecvv(fid_ep* ep, const iovec* iov, void**, std::size_t count, fi_addr_t from,
@@ -317,17 +336,29 @@ ssize_t trecvmsg(fid_ep* ep, const fi_msg_tagged* msg, std::uint64_t flags) {
                         .tagged = true});
 }
 
-DAT_NO_CANARY ssize_t tsend(fid_ep* ep, const void* buf, std::size_t len, void*, fi_addr_t to,
-                            std::uint64_t tag, void* context) {
+[[gnu::always_inline]] inline ssize_t tsend_here(fid_ep* ep, const void* buf, std::size_t len,
+                                                 fi_addr_t to, std::uint64_t tag, void* context,
+                                                 std::uint64_t flags) {
     const iovec iov{const_cast<void*>(buf), len};
     return send_here<1>(ep, {.call = "fi_tsend()",
                              .iov = &iov,
                              .count = 1,
                              .peer = to,
                              .context = context,
-                             .flags = rdm_of(ep).tx_flags(),
+                             .flags = flags,
                              .tag = tag,
                              .tagged = true});
+}
+[[gnu::noinline]] ssize_t tsend_flagged(fid_ep* ep, const void* buf, std::size_t len, fi_addr_t to,
+                                        std::uint64_t tag, void* context) {
+    return tsend_here(ep, buf, len, to, tag, context, rdm_of(ep).tx_flags());
+}
+DAT_NO_CANARY ssize_t tsend(fid_ep* ep, const void* buf, std::size_t len, void*, fi_addr_t to,
+                            std::uint64_t tag, void* context) {
+    if (rdm_of(ep).tx_flags() != 0) [[unlikely]] {
+        return tsend_flagged(ep, buf, len, to, tag, context);
+    }
+    return tsend_here(ep, buf, len, to, tag, context, 0);
 }
 
 ssize_t tsendv(fid_ep* ep, const iovec* iov, void**, std::size_t count, fi_addr_t to,

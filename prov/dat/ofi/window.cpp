@@ -114,6 +114,7 @@ int describe(const fi_dat_bind& bind, const MemoryWindow& window, const engine::
         window.domain.virtual_addresses() && (bind.flags & FI_DAT_ZERO_BASED) == 0;
     region.address = by_address ? reinterpret_cast<std::uintptr_t>(bind.addr) : 0;
     region.zone = whole->zone;
+    region.sparse = whole->sparse;
     region.access = static_cast<std::uint8_t>(
         ((bind.access & FI_REMOTE_READ) != 0 ? engine::kRemoteRead : 0) |
         ((bind.access & FI_REMOTE_WRITE) != 0 ? engine::kRemoteWrite : 0) |

@@ -18,7 +18,7 @@ std::size_t Peer::longest() const { return kMaxHead + std::max(kEagerShm, kEager
 
 void Peer::took(std::uint32_t cost) {
     taken_ += cost;
-    if (taken_ - said_taken_ > messages_.window() / 2) [[unlikely]] {
+    if (owes_credit()) [[unlikely]] {
         run_soon();
     }
 }
@@ -75,40 +75,6 @@ void Peer::owe_done(std::uint64_t id) {
     return true;
 }
 
-bool Peer::arrived(const std::byte* message, std::size_t size) {
-    Head head;
-    if (size < sizeof head || !endpoint_ || !take_head(message, head)) [[unlikely]] {
-        return false;
-    }
-    const std::byte* const at = message + sizeof head;
-    size -= sizeof head;
-    switch (head.kind) {
-    case Kind::message:
-    case Kind::tagged:
-        return take_message(head, at, size);
-    case Kind::announced:
-    case Kind::announced_tagged:
-        return take_announced(head, at, size);
-    case Kind::done:
-        return take_done(head.tag);
-    case Kind::taken:
-        return true;
-    case Kind::goodbye:
-        said_goodbye_ = true;
-        return true;
-    case Kind::ask:
-        owner_.asked(*this);
-        return true;
-    case Kind::agree:
-        owner_.agreed(*this);
-        return true;
-    case Kind::decline:
-        owner_.declined(*this);
-        return true;
-    }
-    return false;
-}
-
 // The receive of a message that is not whole is looked for now, so that the rest of it comes
 // straight there. One that stays for many messages has to know how long this one is.
 engine::MessageSink::Placement Peer::begins(const std::byte* start, std::size_t) {
@@ -157,25 +123,87 @@ void Peer::lose_placed() {
     }
 }
 
-bool Peer::take_message(const Head& head, const std::byte* at, std::size_t size) {
-    const std::size_t before = ((head.flags & kHasData) != 0 ? sizeof(std::uint64_t) : 0) +
-                               ((head.flags & kWantsDone) != 0 ? sizeof(std::uint64_t) : 0);
-    if (size < before) [[unlikely]] {
+// Bytes between the head of a message and its payload.
+static std::size_t beside_head(std::uint8_t flags) {
+    return ((flags & kHasData) != 0 ? sizeof(std::uint64_t) : 0) +
+           ((flags & kWantsDone) != 0 ? sizeof(std::uint64_t) : 0);
+}
+
+[[gnu::always_inline]] inline Receive* Peer::arrive(bool tagged, std::uint64_t tag) {
+    return static_cast<Receive*>(messages_.matching(tagged).arrive(tag, number_));
+}
+
+// A message that says nothing else, into a receive of one segment that takes one message, and has
+// room for it. False: there is more to it, and nothing has happened but that `found` is posted no
+// more.
+[[gnu::always_inline]] inline bool Peer::take_plain(Receive& receive, std::uint64_t tag,
+                                                    const std::byte* at, std::size_t size) {
+    if (receive.count != 1 || size > receive.capacity || receive.stays()) [[unlikely]] {
         return false;
     }
-    const bool tagged = head.kind == Kind::tagged;
+    messages_.into_plain(receive, *this, tag, at, size);
+    took(cost_of(size));
+    return true;
+}
+
+[[gnu::always_inline]] inline bool Peer::take_message(const Head& head, bool tagged,
+                                                      const std::byte* at, std::size_t size) {
     const std::uint64_t tag = tagged ? head.tag : 0;
+    if (head.flags != 0) [[unlikely]] {
+        return size >= beside_head(head.flags) &&
+               take_otherwise(head, tag, arrive(tagged, tag), at, size);
+    }
+    Receive* const found = arrive(tagged, tag);
+    return (found && take_plain(*found, tag, at, size)) ||
+           take_otherwise(head, tag, found, at, size);
+}
+
+bool Peer::arrived(const std::byte* message, std::size_t size) {
+    Head head;
+    if (size < sizeof head || !endpoint_ || !take_head(message, head)) [[unlikely]] {
+        return false;
+    }
+    const std::byte* const at = message + sizeof head;
+    size -= sizeof head;
+    switch (head.kind) {
+    case Kind::message:
+        return take_message(head, false, at, size);
+    case Kind::tagged:
+        return take_message(head, true, at, size);
+    case Kind::announced:
+    case Kind::announced_tagged:
+        return take_announced(head, at, size);
+    case Kind::done:
+        return take_done(head.tag);
+    case Kind::taken:
+        return true;
+    case Kind::goodbye:
+        said_goodbye_ = true;
+        return true;
+    case Kind::ask:
+        owner_.asked(*this);
+        return true;
+    case Kind::agree:
+        owner_.agreed(*this);
+        return true;
+    case Kind::decline:
+        owner_.declined(*this);
+        return true;
+    case Kind::push:
+        return take_push(head.tag);
+    case Kind::piece:
+        return take_piece(head.tag, at, size);
+    }
+    return false;
+}
+
+// `receive`: that which it goes into; nullptr: it is to be held.
+bool Peer::take_otherwise(const Head& head, std::uint64_t tag, Receive* receive,
+                          const std::byte* at, std::size_t size) {
+    const std::size_t before = beside_head(head.flags);
     const std::size_t length = size - before;
     const std::uint32_t cost = cost_of(length);
-    core::Matching& matching = messages_.matching(tagged);
-    if (core::PostedReceive* const found = matching.arrive(tag, number_)) [[likely]] {
-        Receive& receive = static_cast<Receive&>(*found);
-        if (head.flags == 0 && receive.count == 1 && length <= receive.capacity && !receive.stays())
-            [[likely]] {
-            messages_.into_plain(receive, *this, tag, at, length);
-            took(cost);
-            return true;
-        }
+    if (receive) {
         std::uint64_t data = 0;
         std::uint64_t id = 0;
         if ((head.flags & kHasData) != 0) {
@@ -185,7 +213,7 @@ bool Peer::take_message(const Head& head, const std::byte* at, std::size_t size)
             at = get(at, id);
         }
         const engine::Iov payload{const_cast<std::byte*>(at), length};
-        messages_.into(receive, *this, tag, head.flags, data, {&payload, 1}, length);
+        messages_.into(*receive, *this, tag, head.flags, data, {&payload, 1}, length);
         took(cost);
         if (id != 0) [[unlikely]] {
             owe_done(id);
@@ -212,7 +240,7 @@ bool Peer::take_message(const Head& head, const std::byte* at, std::size_t size)
         std::memcpy(to, at, length);
     }
     held_ += cost;
-    matching.keep(*held);
+    messages_.matching(head.kind == Kind::tagged).keep(*held);
     return true;
 }
 

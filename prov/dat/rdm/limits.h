@@ -12,12 +12,14 @@
 
 namespace dat::rdm {
 
-// Beyond that two copies through memory take longer than one of the receiver's.
-inline constexpr std::size_t kEagerShm = shm::kPiece;
+// What the memory between two processes holds at once.
+inline constexpr std::size_t kEagerShm = shm::kRing;
 inline constexpr std::size_t kEagerIwarp = std::size_t{64} * 1024;
 // What is announced and no longer than this is copied at once by a peer that can, within the call
-// in which its receive is found.
-inline constexpr std::size_t kCopiedAtOnce = std::size_t{1} << 20;
+// in which its receive is found; of what is longer so much a time.
+inline constexpr std::size_t kCopiedAtOnce = std::size_t{64} * 1024;
+// Rounds of the domain for which a piece of that is waited for.
+inline constexpr std::uint32_t kPatience = 32;
 // Messages of one peer that are announced, and held, at most.
 inline constexpr std::uint32_t kMaxAnnounced = 1U << 20;
 // While those of all peers are so many, a peer may have fewer: else each connection of somebody who

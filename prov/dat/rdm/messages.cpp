@@ -18,11 +18,20 @@ namespace dat::rdm {
 using core::DtoStatus;
 using core::PostVerdict;
 
-namespace {
+Messages::Messages(engine::Domain& domain, const void* zone, const Flags& flags,
+                   std::uint32_t max_receives, std::uint32_t max_sends, std::uint64_t many)
+    : domain_(domain), zone_(zone), flags_(flags),
+      window_(static_cast<std::uint32_t>(
+          std::clamp<std::size_t>(4 * domain.settings().unexpected_bytes, 4096, 1U << 30))),
+      many_announced_(many), tagged_(engine::random_bits()), untagged_(engine::random_bits()),
+      receives_(max_receives), sends_(max_sends) {}
 
-// Bytes [offset, ...) of `to` become those of `from`, up to `size` of them. Both have them.
-void copy(std::span<const engine::Iov> to, std::uint64_t offset, std::span<const engine::Iov> from,
-          std::uint64_t size) {
+Messages::~Messages() { DAT_ASSERT(receives_.used() == 0 && sends_.used() == 0); }
+
+// --- memory ---
+
+void Messages::copy(std::span<const engine::Iov> to, std::uint64_t offset,
+                    std::span<const engine::Iov> from, std::uint64_t size) {
     std::size_t source = 0;
     std::uint64_t read = 0;
     for (const engine::Iov& piece : to) {
@@ -49,20 +58,6 @@ void copy(std::span<const engine::Iov> to, std::uint64_t offset, std::span<const
         }
     }
 }
-
-} // namespace
-
-Messages::Messages(engine::Domain& domain, const void* zone, const Flags& flags,
-                   std::uint32_t max_receives, std::uint32_t max_sends, std::uint64_t many)
-    : domain_(domain), zone_(zone), flags_(flags),
-      window_(static_cast<std::uint32_t>(
-          std::clamp<std::size_t>(4 * domain.settings().unexpected_bytes, 4096, 1U << 30))),
-      max_receives_(max_receives), max_sends_(max_sends), many_announced_(many),
-      tagged_(engine::random_bits()), untagged_(engine::random_bits()) {}
-
-Messages::~Messages() { DAT_ASSERT(receives_.used() == 0 && sends_.used() == 0); }
-
-// --- memory ---
 
 Unexpected* Messages::new_unexpected(Peer& peer, std::uint64_t tag, std::size_t behind) {
     const std::size_t size = sizeof(Unexpected) + behind;
@@ -98,25 +93,32 @@ void Messages::free(Unexpected& message) {
     }
 }
 
+// With room for the completions of them all. False: there is no memory, or there are as many as may
+// be, and nothing has changed.
+template <class T> bool Messages::more(Pool<T>& pool, core::CompletionQueue* cq) {
+    const std::size_t added = pool.next_batch();
+    if (cq && !cq->expect(added)) {
+        return false;
+    }
+    const bool made = pool.grow();
+    if (!made && cq) {
+        cq->expect_less(added);
+    }
+    return made;
+}
+
 // The low half of an id is the place in the pool, the high one counts its uses.
 Send* Messages::new_send(Peer& peer, const Outgoing& out) {
-    if (sends_.used() >= max_sends_) {
-        return nullptr;
-    }
-    const std::size_t made = sends_.size();
-    if (sends_.empty() && send_cq_ && !send_cq_->expect(Pool<Send>::kBatch)) {
-        return nullptr;
+    if (sends_.empty()) {
+        std::size_t made = sends_.size();
+        if (!more(sends_, send_cq_)) {
+            return nullptr;
+        }
+        for (; made < sends_.size(); ++made) {
+            sends_.at(made).id = made;
+        }
     }
     Send* const send = sends_.take();
-    if (!send) {
-        if (send_cq_) {
-            send_cq_->expect_less(Pool<Send>::kBatch);
-        }
-        return nullptr;
-    }
-    for (std::size_t i = made; i < sends_.size(); ++i) {
-        sends_.at(i).id = i;
-    }
     send->id += std::uint64_t{1} << 32;
     send->peer = &peer;
     send->waits = send->goes = send->arrived = false;
@@ -137,6 +139,7 @@ Send* Messages::new_send(Peer& peer, const Outgoing& out) {
 }
 
 void Messages::free(Send& send) {
+    base::List<Send, Pushed>::remove(send);
     for (std::size_t i = 0; i < send.key_count; ++i) {
         domain_.regions().remove(send.keys[i]);
     }
@@ -238,56 +241,18 @@ void Messages::fail(Receive& receive, DtoStatus status) {
 
 // --- receives ---
 
-PostVerdict Messages::receive(const Incoming& in) {
-    if (receives_.used() >= max_receives_) [[unlikely]] {
-        return PostVerdict::full;
-    }
-    constexpr std::size_t kBatch = Pool<Receive>::kBatch;
-    if (receives_.empty() && receive_cq_ && !receive_cq_->expect(kBatch)) [[unlikely]] {
-        return PostVerdict::full;
-    }
-    const std::size_t made = receives_.size();
-    Receive* const receive = receives_.take();
-    if (!receive) [[unlikely]] {
-        if (receive_cq_ && made == receives_.size()) {
-            receive_cq_->expect_less(kBatch);
-        }
-        return PostVerdict::full;
-    }
-    fill(*receive, in);
-    return post(*receive);
-}
+bool Messages::more_receives() { return more(receives_, receive_cq_); }
 
-void Messages::fill(Receive& receive, const Incoming& in) {
-    receive.want(in.tag, in.ignore, in.source, in.stays);
-    receive.context = in.context;
-    receive.completion_flags = in.tagged ? flags_.tagged : flags_.message;
-    receive.capacity = in.length;
-    receive.used = 0;
-    receive.fetching = 0;
-    receive.count = static_cast<std::uint8_t>(in.count);
-    receive.tagged = in.tagged;
-    receive.reported = in.reported;
-    receive.over = false;
-    receive.iov[0] = in.count > 0 ? in.iov[0] : engine::Iov{nullptr, 0};
-    for (std::size_t i = 1; i < in.count; ++i) {
-        receive.iov[i] = in.iov[i];
-    }
-}
-
-PostVerdict Messages::post(Receive& receive) {
+// A held message was found for the receive, and others may be for one that stays.
+void Messages::take_held(core::UnexpectedMessage* found, Receive& receive) {
     core::Matching& matching = this->matching(receive.tagged);
     const bool stays = receive.stays();
-    while (core::UnexpectedMessage* const found = matching.post(receive)) {
-        // One that takes no more is the pool's afterwards.
-        const bool over_after = !stays;
+    do {
         give(static_cast<Unexpected&>(*found), receive);
-        if (over_after || receive.over) {
-            break;
-        }
-    }
+        // One that takes no more is the pool's afterwards.
+        found = stays && !receive.over ? matching.post(receive) : nullptr;
+    } while (found);
     domain_.run_deferred();
-    return PostVerdict::posted;
 }
 
 // A held message, which is held no longer, goes into the receive.
@@ -397,6 +362,9 @@ void Messages::fetch_into(Receive& receive, Peer& peer, std::uint64_t tag, std::
     if (fetch->wanted == 0 || peer.copy_at_once(*fetch)) {
         return fetched(*fetch);
     }
+    if (peer.copy_with_peer(*fetch)) {
+        return;
+    }
     peer.to_read_.push(*fetch);
     peer.run_soon();
 }
@@ -498,10 +466,10 @@ bool Messages::is_claimed(const Unexpected* message) {
 
 // Its sender may have died meanwhile.
 PostVerdict Messages::receive_claimed(Unexpected& message, const Incoming& in) {
-    Receive* const receive = receives_.used() < max_receives_ ? receives_.take() : nullptr;
-    if (!receive) {
+    if (receives_.empty() && !more_receives()) {
         return PostVerdict::full;
     }
+    Receive* const receive = receives_.take();
     fill(*receive, in);
     base::List<core::UnexpectedMessage, core::InOrder>::remove(message);
     if (message.kind == Kind::goodbye) {

@@ -92,6 +92,7 @@ struct Unexpected : core::UnexpectedMessage {
 };
 
 struct OfPeer; // the lists of a peer
+struct Pushed; // of a peer, what goes in pieces
 
 // What a request of Role::own is for.
 struct Posted : base::Hook<OfPeer> {
@@ -100,7 +101,7 @@ struct Posted : base::Hook<OfPeer> {
 };
 
 // A message of this side that has not gone, or that its receiver has to say `done` of.
-struct Send : Posted {
+struct Send : Posted, base::Hook<Pushed> {
     Send() : Posted(true) {}
     Peer* peer;
     std::uint64_t id; // changes whenever this is used again
@@ -109,7 +110,8 @@ struct Send : Posted {
     bool arrived;     // `done` has come although it goes
     std::uint8_t key_count;
     std::array<std::uint32_t, kMaxIov> keys;
-    Outgoing what; // `iov` is that below
+    std::uint64_t pushed; // bytes that have gone in pieces
+    Outgoing what;        // `iov` is that below
     std::array<engine::Iov, kMaxIov> iov;
     std::array<std::byte, kInjectSize> copy;
 };
@@ -125,7 +127,9 @@ struct Fetch : Posted {
     std::uint64_t data;
     std::uint64_t length; // of the message
     std::uint64_t wanted; // bytes of it that fit
-    std::uint64_t asked;  // of these
+    std::uint64_t asked;  // of these; of one that both sides copy: those from the beginning on
+    std::uint64_t left;   // of one that both sides copy: those before what has been copied here
+    std::uint32_t rounds; // the same: for so long no piece has come
     std::uint32_t reading;
     std::uint8_t flags;
     std::uint8_t segments;
@@ -217,6 +221,7 @@ class Peer : public engine::MessageSink, private engine::Deferred {
     bool owes();
 
     core::PostVerdict send(const Outgoing& out);
+    core::PostVerdict send_here(const Outgoing& out); // rdm/post.h
 
     // engine::MessageSink
     bool arrived(const std::byte* message, std::size_t size) override;
@@ -235,11 +240,18 @@ class Peer : public engine::MessageSink, private engine::Deferred {
     void run() override;
     void run_soon();
     void tell_of_room(bool more);
-    bool fits(const Outgoing& out) const {
-        return out.length <= eager_ && out.count < kMaxIov && !out.delivered &&
-               sent_ - told_ + cost_of(out.length) <= window_;
+    // It need not be announced, as far as the window has room.
+    bool is_eager(const Outgoing& out) const { return out.length <= eager_ && out.count < kMaxIov; }
+    bool has_window(const Outgoing& out) const {
+        return sent_ - told_ + cost_of(out.length) <= window_;
     }
-    bool room(std::uint32_t reserve) const;
+    bool fits(const Outgoing& out) const {
+        return is_eager(out) && !out.delivered && has_window(out);
+    }
+    bool room(std::uint32_t reserve) const {
+        const core::DtoStream& stream = endpoint_->core().requests();
+        return stream.outstanding() + reserve < stream.limit();
+    }
     // `waiting`: not nullptr: the receiver says when it is where it belongs.
     core::PostVerdict send_now(const Outgoing& out, Send* waiting);
     template <class L> core::PostVerdict post(const Outgoing& out, Send* waiting);
@@ -252,19 +264,32 @@ class Peer : public engine::MessageSink, private engine::Deferred {
     bool say(Kind kind, std::uint64_t tag);
     void ask();
     void say_done();
+    bool copy_here(const Fetch& fetch, std::uint64_t first, std::uint64_t end);
     bool copy_at_once(Fetch& fetch);
+    bool copy_with_peer(Fetch& fetch);
+    bool ask_to_push();
+    void copy_some();
+    bool take_piece(std::uint64_t id, const std::byte* at, std::size_t size);
+    bool take_push(std::uint64_t id);
+    void push_pieces();
+    bool push_piece(Send& send);
     bool take_head(const std::byte* message, Head& head);
     void lose_placed();
     Head head_of(Kind kind, std::uint8_t flags, std::uint64_t tag, std::uint8_t segments = 0);
     void note_taken(std::uint32_t taken);
     void took(std::uint32_t cost);
+    bool owes_credit() const; // so much that it is said by itself
     void let_go(Unexpected& message);
     bool may_announce() const; // one message more
     void one_more_announced();
     void no_longer_announced();
     void lose_announced();
     void owe_done(std::uint64_t id);
-    bool take_message(const Head& head, const std::byte* at, std::size_t size);
+    Receive* arrive(bool tagged, std::uint64_t tag);
+    bool take_message(const Head& head, bool tagged, const std::byte* at, std::size_t size);
+    bool take_plain(Receive& receive, std::uint64_t tag, const std::byte* at, std::size_t size);
+    bool take_otherwise(const Head& head, std::uint64_t tag, Receive* receive, const std::byte* at,
+                        std::size_t size);
     bool take_announced(const Head& head, const std::byte* at, std::size_t size);
     bool take_done(std::uint64_t id);
 
@@ -301,8 +326,10 @@ class Peer : public engine::MessageSink, private engine::Deferred {
     Header placing_head_{};
     base::List<Send, OfPeer> queued_;  // not gone yet
     base::List<Send, OfPeer> waiting_; // for `done`
+    base::List<Send, Pushed> pushing_; // in pieces, of those that wait
     base::List<Fetch, OfPeer> to_read_;
     base::List<Fetch, OfPeer> reading_;
+    base::List<Fetch, OfPeer> shared_; // that both sides copy
     base::List<Fetch, OfPeer> to_say_;
 };
 
@@ -353,6 +380,7 @@ class Messages {
         bool reported = true;
         bool stays = false; // one segment, for many messages
     };
+    // Inlined, as send_here() of a peer.
     core::PostVerdict receive(const Incoming& in);
     // FI_PEEK: the message that such a receive would take, as a completion; or that there is none.
     // `claimed`: it is taken out, for receive_claimed() or discard(); nullptr where there was none.
@@ -363,8 +391,8 @@ class Messages {
     bool is_claimed(const Unexpected* message);
     // What may be posted beside what there is; of sends, to peers that are not connected or have no
     // room.
-    std::size_t receives_left() const { return max_receives_ - receives_.used(); }
-    std::size_t sends_left() const { return max_sends_ - sends_.used(); }
+    std::size_t receives_left() const { return receives_.left(); }
+    std::size_t sends_left() const { return sends_.left(); }
     // The oldest receive with that context; its completion is flushed. False: there is none.
     bool cancel(const void* context);
     // All that is posted is over.
@@ -373,6 +401,9 @@ class Messages {
   private:
     friend class Peer;
 
+    // Bytes [offset, ...) of `to` become those of `from`, up to `size` of them. Both have them.
+    static void copy(std::span<const engine::Iov> to, std::uint64_t offset,
+                     std::span<const engine::Iov> from, std::uint64_t size);
     core::Matching& matching(bool tagged) { return tagged ? tagged_ : untagged_; }
     // Of that peer as it is connected now, with `behind` bytes. nullptr: no memory.
     Unexpected* new_unexpected(Peer& peer, std::uint64_t tag, std::size_t behind);
@@ -381,14 +412,16 @@ class Messages {
     void free(Send& send);
     Send* send_of(std::uint64_t id);
 
-    void fill(Receive& receive, const Incoming& in);
-    core::PostVerdict post(Receive& receive);
+    template <class T> static bool more(Pool<T>& pool, core::CompletionQueue* cq);
+    bool more_receives();
+    void fill(Receive& receive, const Incoming& in) const;
+    void take_held(core::UnexpectedMessage* found, Receive& receive);
     void give(Unexpected& message, Receive& receive);
     void into(Receive& receive, const Peer& peer, std::uint64_t tag, std::uint8_t flags,
               std::uint64_t data, std::span<const engine::Iov> payload, std::uint64_t length);
     // The same where the receive has one segment, takes one message, and has room for it.
-    void into_plain(Receive& receive, const Peer& peer, std::uint64_t tag, const std::byte* payload,
-                    std::size_t length) {
+    [[gnu::always_inline]] void into_plain(Receive& receive, const Peer& peer, std::uint64_t tag,
+                                           const std::byte* payload, std::size_t length) {
         std::byte* const at = receive.iov[0].base;
         if (length > 0) [[likely]] {
             std::memcpy(at, payload, length);
@@ -418,8 +451,8 @@ class Messages {
     const void* const zone_;
     const Flags flags_;
     const std::uint32_t window_;
-    const std::uint32_t max_receives_;
-    const std::uint32_t max_sends_;
+    const std::uint32_t untold_ =
+        window_ / 2; // more than this is not left unsaid of what was taken
     core::CompletionQueue* send_cq_ = nullptr; // nullptr: not wanted
     core::CompletionQueue* receive_cq_ = nullptr;
     Counters counters_;
@@ -446,11 +479,42 @@ inline Head Peer::head_of(Kind kind, std::uint8_t flags, std::uint64_t tag, std:
     return {kind, flags, segments, 0, taken_, tag};
 }
 
+inline bool Peer::owes_credit() const { return taken_ - said_taken_ > messages_.untold_; }
+
 inline core::PostVerdict Peer::send(const Outgoing& out) {
     if (flowing_ && fits(out)) [[likely]] {
         return send_now(out, nullptr);
     }
     return send_otherwise(out);
+}
+
+[[gnu::always_inline]] inline void Messages::fill(Receive& receive, const Incoming& in) const {
+    receive.want(in.tag, in.ignore, in.source, in.stays);
+    receive.context = in.context;
+    receive.completion_flags = in.tagged ? flags_.tagged : flags_.message;
+    receive.capacity = in.length;
+    receive.used = 0;
+    receive.fetching = 0;
+    receive.count = static_cast<std::uint8_t>(in.count);
+    receive.tagged = in.tagged;
+    receive.reported = in.reported;
+    receive.over = false;
+    receive.iov[0] = in.count > 0 ? in.iov[0] : engine::Iov{nullptr, 0};
+    for (std::size_t i = 1; i < in.count; ++i) {
+        receive.iov[i] = in.iov[i];
+    }
+}
+
+[[gnu::always_inline]] inline core::PostVerdict Messages::receive(const Incoming& in) {
+    if (receives_.empty() && !more_receives()) [[unlikely]] {
+        return core::PostVerdict::full;
+    }
+    Receive& receive = *receives_.take();
+    fill(receive, in);
+    if (core::UnexpectedMessage* const found = matching(in.tagged).post(receive)) [[unlikely]] {
+        take_held(found, receive);
+    }
+    return core::PostVerdict::posted;
 }
 
 } // namespace dat::rdm

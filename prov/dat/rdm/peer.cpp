@@ -6,9 +6,7 @@
 
 #include "base/assert.h"
 #include "base/attempt.h"
-#include "engine/post.h"
-#include "links/iwarp/link.h"
-#include "links/shm/link.h"
+#include "rdm/post.h"
 
 #include <algorithm>
 #include <cstring>
@@ -29,7 +27,8 @@ Peer::Peer(Messages& messages, PeerOwner& owner, std::uint32_t number)
 }
 
 Peer::~Peer() {
-    DAT_ASSERT(queued_.empty() && waiting_.empty() && to_read_.empty() && reading_.empty());
+    DAT_ASSERT(queued_.empty() && waiting_.empty() && pushing_.empty() && to_read_.empty() &&
+               reading_.empty() && shared_.empty());
     messages_.peers_[number_] = nullptr;
 }
 
@@ -73,7 +72,7 @@ void Peer::parted() {
 bool Peer::is_quiet() const {
     return endpoint_ && confirmed_ && !greets_ && release_ == Kind{} && idle() && held_ == 0 &&
            announced_ == 0 && !placing_ && to_read_.empty() && reading_.empty() &&
-           endpoint_->core().requests().idle();
+           shared_.empty() && endpoint_->core().requests().idle();
 }
 
 std::uint64_t Peer::activity() const {
@@ -102,7 +101,7 @@ void Peer::fail() {
     }
     lose_announced();
     for (core::Matching* const matching : {&messages_.tagged_, &messages_.untagged_}) {
-        if (died && matching->posted() > 0) {
+        if (died && matching->any_posted()) {
             matching->source_died(number_, [&](core::PostedReceive& each) {
                 messages_.fail(static_cast<Receive&>(each), DtoStatus::flushed);
             });
@@ -114,7 +113,7 @@ void Peer::fail() {
 // What the peer has announced cannot be read any more.
 void Peer::lose_announced() {
     lose_placed();
-    for (base::List<Fetch, OfPeer>* const list : {&to_read_, &reading_}) {
+    for (base::List<Fetch, OfPeer>* const list : {&to_read_, &reading_, &shared_}) {
         while (!list->empty()) {
             Fetch& fetch = list->front();
             fetch.status = DtoStatus::flushed;
@@ -148,7 +147,8 @@ bool Peer::is_unused() const {
         return each.source() == number_;
     };
     return !endpoint_ && unexpected_ == 0 && idle() && to_read_.empty() && reading_.empty() &&
-           !messages_.tagged_.find_posted(names_it) && !messages_.untagged_.find_posted(names_it);
+           shared_.empty() && !messages_.tagged_.find_posted(names_it) &&
+           !messages_.untagged_.find_posted(names_it);
 }
 
 bool Peer::owes() {
@@ -162,79 +162,6 @@ bool Peer::owes() {
 }
 
 // --- out ---
-
-bool Peer::room(std::uint32_t reserve) const {
-    const core::DtoStream& stream = endpoint_->core().requests();
-    return stream.outstanding() + reserve < stream.limit();
-}
-
-// The head, with what a kind has beside it.
-namespace {
-std::byte* put_head(std::byte* to, const Head& head, const Outgoing& out, const Send* waiting) {
-    to = put(to, head);
-    if (out.has_data) {
-        to = put(to, out.data);
-    }
-    return waiting ? put(to, waiting->id) : to;
-}
-} // namespace
-
-template <class L>
-[[gnu::always_inline]] inline PostVerdict Peer::post(const Outgoing& out, Send* waiting) {
-    if (!room(kReserve)) [[unlikely]] {
-        return PostVerdict::full;
-    }
-    engine::Endpoint& endpoint = *endpoint_;
-    const PostVerdict verdict = engine::post_request<L>(
-        endpoint,
-        out.more, [&](engine::Request & request, std::uint64_t seq) __attribute__((always_inline)) {
-            std::byte* const area = endpoint.inline_area(seq);
-            const auto flags = static_cast<std::uint8_t>((out.has_data ? kHasData : 0) |
-                                                         (waiting ? kWantsDone : 0));
-            std::byte* at =
-                put_head(area, head_of(out.tagged ? Kind::tagged : Kind::message, flags, out.tag),
-                         out, waiting);
-            const auto head = static_cast<std::size_t>(at - area);
-            request.context = waiting ? static_cast<Posted*>(waiting) : out.context;
-            request.completion_flags = out.completion_flags;
-            request.length = head + out.length;
-            request.remote_address = 0;
-            request.remote_key = 0;
-            request.ordinal = 0;
-            request.data = 0;
-            request.op = engine::OpCode::send;
-            request.solicited = false;
-            request.fence = out.fence;
-            request.role = waiting      ? engine::Role::own
-                           : out.silent ? engine::Role::silent
-                                        : engine::Role::alone;
-            request.has_data = false;
-            request.signaled = !waiting && out.reported;
-            request.level = out.level;
-            request.inlined = request.length <= engine::kInjectSize;
-            if (request.inlined) [[likely]] {
-                for (std::size_t i = 0; i < out.count; ++i) {
-                    if (out.iov[i].length > 0) {
-                        std::memcpy(at, out.iov[i].base, out.iov[i].length);
-                        at += out.iov[i].length;
-                    }
-                }
-                request.iov = {area, request.length};
-                request.iov_count = 1;
-                return;
-            }
-            engine::Iov* const to =
-                engine::set_segments(request, out.count + 1, endpoint.request_extra_segments(seq));
-            to[0] = {area, head};
-            for (std::size_t i = 0; i < out.count; ++i) {
-                to[i + 1] = out.iov[i];
-            }
-        });
-    if (verdict == PostVerdict::posted) [[likely]] {
-        sent_ += cost_of(out.length);
-    }
-    return verdict;
-}
 
 PostVerdict Peer::send_now(const Outgoing& out, Send* waiting) {
     switch (kind_) {
@@ -253,6 +180,13 @@ PostVerdict Peer::send_otherwise(const Outgoing& out) {
     }
     if (flowing_ && !room(kReserve)) {
         return PostVerdict::full;
+    }
+    if (flowing_ && is_eager(out) && !out.delivered) {
+        // The window is full. Who only sends has not heard yet what the peer has taken meanwhile.
+        messages_.domain_.progress();
+        if (flowing_ && fits(out)) {
+            return send_now(out, nullptr);
+        }
     }
     Send* const send = messages_.new_send(*this, out);
     if (!send) {
@@ -295,26 +229,32 @@ void Peer::send_queued() {
     while (!queued_.empty() && confirmed_ && !paused_) {
         Send& send = queued_.front();
         const Outgoing& out = send.what;
-        const bool here = out.length <= eager_ && out.count < kMaxIov &&
-                          sent_ - told_ + cost_of(out.length) <= window_;
+        const bool here = is_eager(out) && has_window(out);
         if (here && !out.delivered) {
             if (!send_as_request(send)) {
                 break;
             }
             continue;
         }
-        send.goes = here;
-        if (here ? !went(send_now(out, &send)) : !announce(send)) {
-            send.goes = false;
-            break;
-        }
-        if (queued_.empty() || &queued_.front() != &send) {
-            return; // the connection has ended in between
-        }
+        // It waits before it is posted, since a link that is to be woken polls within: its answer
+        // may come, or the connection end, before this returns.
+        const std::uint64_t id = send.id;
         queued_.pop();
         --queued_count_;
-        send.waits = true;
         waiting_.push(send);
+        send.waits = true;
+        send.goes = here;
+        if (here ? went(send_now(out, &send)) : announce(send)) {
+            continue;
+        }
+        if (send.peer != this || send.id != id || !send.waits) {
+            return; // the connection has ended in between
+        }
+        waiting_.remove(send);
+        send.waits = send.goes = false;
+        queued_.push_front(send);
+        ++queued_count_;
+        break;
     }
     flowing_ = confirmed_ && queued_.empty();
     if (!flowing_) {
@@ -455,28 +395,6 @@ void Peer::ask() {
     }
 }
 
-// What lies in a process of this host is there when this returns true.
-bool Peer::copy_at_once(Fetch& fetch) {
-    if (kind_ != engine::LinkKind::shm || !endpoint_ || fetch.wanted > kCopiedAtOnce) {
-        return false;
-    }
-    std::array<iovec, kMaxPlaces> from;
-    std::uint64_t left = fetch.wanted;
-    std::size_t pieces = 0;
-    for (; left > 0; ++pieces) {
-        const Place& place = fetch.places[pieces];
-        if (place.at == 0) {
-            return false;
-        }
-        from[pieces] = {reinterpret_cast<void*>(place.at),
-                        std::min<std::uint64_t>(place.length, left)};
-        left -= from[pieces].iov_len;
-    }
-    std::array<iovec, engine::kMaxIov> to;
-    const std::size_t count = engine::gather({fetch.to.data(), fetch.count}, 0, fetch.wanted, to);
-    return endpoint_->link()->copy_from_peer({from.data(), pieces}, {to.data(), count});
-}
-
 void Peer::say_done() {
     while (!to_say_.empty() && endpoint_) {
         Fetch& fetch = to_say_.front();
@@ -498,6 +416,9 @@ void Peer::finished(void* context, DtoStatus status) {
         send.goes = false;
         if (send.arrived) {
             messages_.finish(send, DtoStatus::success);
+        }
+        if (!pushing_.empty()) {
+            run_soon();
         }
         return;
     }
@@ -531,7 +452,10 @@ void Peer::run() {
     }
     ask();
     say_done();
-    if (endpoint_ && taken_ - said_taken_ > messages_.window() / 2) {
+    const bool asked = ask_to_push();
+    copy_some();
+    push_pieces();
+    if (endpoint_ && owes_credit()) {
         say(Kind::taken, 0);
     }
     if (endpoint_ && !queued_.empty() && room(kReserve)) {
@@ -541,8 +465,8 @@ void Peer::run() {
         return;
     }
     const bool more = greets_ || release_ != Kind{} || (!to_read_.empty() && reads_ < kReads) ||
-                      !to_say_.empty() || !queued_.empty() ||
-                      taken_ - said_taken_ > messages_.window() / 2;
+                      !to_say_.empty() || !queued_.empty() || !asked ||
+                      (!pushing_.empty() && !pushing_.front().goes) || owes_credit();
     tell_of_room(more);
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/attempt.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -14,41 +15,50 @@
 
 namespace dat::rdm {
 
-// What is taken is as it was given back, or as its constructor left it.
+// So many at most. What is taken is as it was given back, or as its constructor left it.
 template <class T> class Pool {
   public:
     static constexpr std::size_t kBatch = 64;
 
-    // nullptr: there is no memory.
+    explicit Pool(std::size_t most = std::size_t(-1)) : most_(most) {}
+
+    // nullptr: there is no memory, or as many are taken as may be.
     T* take() {
-        if (free_.empty() && !grow()) [[unlikely]] {
+        if (empty() && !grow()) [[unlikely]] {
             return nullptr;
         }
-        T* const taken = free_.back();
-        free_.pop_back();
-        return taken;
+        return free_[--free_count_];
     }
-    void give_back(T& object) noexcept { free_.push_back(&object); } // there is room for all
-    bool empty() const { return free_.empty(); }
-    std::size_t size() const { return batches_.size() * kBatch; } // taken or not
-    std::size_t used() const { return size() - free_.size(); }
+    void give_back(T& object) noexcept { free_[free_count_++] = &object; }
+    bool empty() const { return free_count_ == 0; }
+    std::size_t size() const { return size_; } // taken or not
+    std::size_t used() const { return size_ - free_count_; }
+    std::size_t left() const { return most_ - used(); }
     // As made, from the first on.
     T& at(std::size_t index) { return (*batches_[index / kBatch])[index % kBatch]; }
 
-  private:
+    // What grow() adds.
+    std::size_t next_batch() const { return std::min(kBatch, most_ - size_); }
+    // False: there is no memory, or there are as many as may be.
     bool grow() {
-        return base::attempt([&] {
-            auto batch = std::make_unique<std::array<T, kBatch>>();
-            free_.reserve(size() + kBatch);
-            batches_.push_back(std::move(batch));
-            for (std::size_t i = kBatch; i-- > 0;) {
-                free_.push_back(&(*batches_.back())[i]);
-            }
-        });
+        const std::size_t added = next_batch();
+        return added > 0 && base::attempt([&] {
+                   auto batch = std::make_unique<std::array<T, kBatch>>();
+                   free_.resize(size_ + added);
+                   batches_.push_back(std::move(batch));
+                   for (std::size_t i = added; i-- > 0;) {
+                       give_back((*batches_.back())[i]);
+                   }
+                   size_ += added;
+               });
     }
 
+  private:
+    const std::size_t most_;
+    std::size_t size_ = 0;
     std::vector<std::unique_ptr<std::array<T, kBatch>>> batches_;
-    std::vector<T*> free_;
+    std::vector<T*> free_; // the first free_count_; there is room for all
+    std::size_t free_count_ = 0;
 };
 
 } // namespace dat::rdm

@@ -8,6 +8,9 @@
 //   announced, announced_tagged  Head [data] id, segments times Place: the payload stays with its
 //                                sender, who lets it be read until `done` has come
 //   done                         Head, whose tag is the id
+//   push                         Head, whose tag is the id of what is announced: its receiver has
+//                                begun to copy it, from the end on, and takes it in pieces as well
+//   piece                        Head, whose tag is that id, offset, payload: from the beginning on
 //   taken, goodbye, ask, agree, decline    Head
 //
 // [data] is there with kHasData, [id] with kWantsDone: of a payload that is there already, whose
@@ -37,6 +40,8 @@ enum class Kind : std::uint8_t {
     ask,     // may the connection be let go? Nothing follows unless it is declined
     agree,   // it may, and nothing follows
     decline,
+    push,
+    piece,
 };
 
 // Of a Head; a bit set.

@@ -16,10 +16,15 @@
 
 namespace dat::iwarp {
 
-ClosingLink::ClosingLink(engine::Domain& domain, Socket&& socket, Remainder&& rest,
-                         const FrameCounter& incoming, bool ended)
+ClosingLink::ClosingLink(engine::Domain& domain, Socket&& socket, const Watched& watched,
+                         Remainder&& rest, const FrameCounter& incoming, bool ended)
     : domain_(domain), socket_(std::move(socket)), rest_(std::move(rest)), incoming_(incoming),
-      deadline_(engine::Clock::now() + kLongest), ended_(ended) {}
+      deadline_(engine::Clock::now() + kLongest), interest_(watched.interest),
+      watched_(watched.by != nullptr), ended_(ended) {
+    if (watched_) {
+        domain_.reactor().hand_over(*watched.by, *this);
+    }
+}
 
 ClosingLink::~ClosingLink() {
     domain_.reactor().disarm(*this);
@@ -31,13 +36,16 @@ ClosingLink::~ClosingLink() {
     }
 }
 
-void ClosingLink::begin(engine::Domain& domain, Socket socket, Remainder rest,
-                        const FrameCounter& incoming, bool ended) {
+void ClosingLink::begin(engine::Domain& domain, Socket socket, const Watched& watched,
+                        Remainder rest, const FrameCounter& incoming, bool ended) {
     std::unique_ptr<ClosingLink> closing;
     if (!base::attempt([&] {
-            closing = std::make_unique<ClosingLink>(domain, std::move(socket), std::move(rest),
-                                                    incoming, ended);
+            closing = std::make_unique<ClosingLink>(domain, std::move(socket), watched,
+                                                    std::move(rest), incoming, ended);
         })) {
+        if (watched.by) {
+            domain.reactor().remove(socket.fd(), *watched.by);
+        }
         DAT_WARN(ep_ctrl, "a connection is cut: out of memory to end it in order");
         // There may be another descriptor of it (engine/half_closed.h).
         ::shutdown(socket.fd(), SHUT_WR);
@@ -46,11 +54,13 @@ void ClosingLink::begin(engine::Domain& domain, Socket socket, Remainder rest,
     if (closing->rest_.too_much || closing->work()) {
         return;
     }
-    closing->interest_ = closing->interest();
-    if (domain.reactor().add(closing->socket_.fd(), closing->interest_, *closing) != 0) {
-        return;
+    if (!closing->watched_) {
+        closing->interest_ = closing->interest();
+        if (domain.reactor().add(closing->socket_.fd(), closing->interest_, *closing) != 0) {
+            return;
+        }
+        closing->watched_ = true;
     }
-    closing->watched_ = true;
     closing->untaken_ = closing->untaken();
     domain.reactor().arm(*closing, kPatience);
     domain.defer_close(std::move(closing));

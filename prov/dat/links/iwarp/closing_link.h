@@ -26,13 +26,18 @@ class ClosingLink final : public engine::DeferredClose,
                           private engine::Pollable,
                           private engine::Timer {
   public:
+    // The domain's reactor watches the socket for `by`, for these events; nullptr: it does not.
+    struct Watched {
+        engine::Pollable* by = nullptr;
+        std::uint32_t interest = 0;
+    };
     // Does all that can be done at once, and leaves the rest to the domain. `incoming`: where
-    // the peer's stream stands. `ended`: its end has been seen.
-    static void begin(engine::Domain& domain, Socket socket, Remainder rest,
+    // the peer's stream stands. `ended`: its end has been seen. `watched` is over.
+    static void begin(engine::Domain& domain, Socket socket, const Watched& watched, Remainder rest,
                       const FrameCounter& incoming, bool ended);
 
-    // Where there is no memory for it, the socket stays the caller's.
-    ClosingLink(engine::Domain& domain, Socket&& socket, Remainder&& rest,
+    // Where there is no memory for it, the socket stays the caller's, and watched.
+    ClosingLink(engine::Domain& domain, Socket&& socket, const Watched& watched, Remainder&& rest,
                 const FrameCounter& incoming, bool ended);
     // Resets the connection if something has not been sent; logged.
     ~ClosingLink() override;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // Making iWARP connections over TCP: listener, connection request, and the two
-// handshakes (RFC 5044 7.1, RFC 6581).
+// handshakes (RFC 5044 7.1, RFC 6581). Between processes that share memory already the same is done
+// on a local stream (shm/proposing.h), which is the listener's as well.
 #ifndef DAT_LINKS_IWARP_CONNECT_H
 #define DAT_LINKS_IWARP_CONNECT_H
 
@@ -11,6 +12,8 @@
 #include "engine/reactor.h"
 #include "engine/settings.h"
 #include "links/iwarp/mpa.h"
+#include "links/shm/hello.h"
+#include "links/shm/reaper.h"
 #include "net/socket.h"
 
 #include <chrono>
@@ -33,26 +36,42 @@ using net::SocketAddress;
 inline constexpr std::size_t kMaxPrivateData = 508;
 inline constexpr std::size_t kMaxForeignPrivateData = 256;
 
+// A connection whose request has come.
+struct Arrived {
+    SocketAddress local;
+    SocketAddress peer;
+    MpaFrame frame;               // of a ConnRequest its private_data is not valid
+    std::vector<std::byte> early; // behind it; nothing, of a peer that waits for the reply
+    Socket socket;
+    std::uint64_t at_ns = 0; // trace_now_ns()
+    // Where it has come on a local stream.
+    std::optional<shm::Proposal> proposal;
+    shm::Name listener{}; // what that of its port is called, or none
+};
+
+// A reply that refuses, in one piece: the socket is new, so it takes it.
+void send_reject(const Socket& socket, const MpaFrame& request,
+                 std::span<const std::byte> private_data);
+
 // A connection request that a listener announced. Owns its socket until it is
 // settled; destroyed unsettled it is refused (its requester: NON_PEER_REJECTED).
 // Belongs to one thread at a time.
 class ConnRequest {
   public:
-    // `keepalive`: what the socket is tuned for.
-    ConnRequest(Socket socket, std::chrono::seconds keepalive, const MpaFrame& frame,
-                std::span<const std::byte> private_data);
+    // `keepalive`: what the socket is tuned for. Throws std::bad_alloc.
+    ConnRequest(Arrived&& arrived, std::chrono::seconds keepalive);
 
-    const SocketAddress& peer() const { return peer_; }
-    const SocketAddress& local() const { return local_; }
+    const SocketAddress& peer() const { return arrived_.peer; }
+    const SocketAddress& local() const { return arrived_.local; }
     // The bytes that the requester sent, exactly (PD-5).
     std::span<const std::byte> private_data() const { return private_data_; }
     bool pending() const { return core_.pending(); }
     // What an accept or reject of this request may carry.
     std::size_t max_private_data() const {
-        if (dat_peer_) {
+        if (arrived_.frame.from_dat) {
             return kMaxPrivateData;
         }
-        return kMaxForeignPrivateData - (frame_.enhanced ? kMpaEnhancedSize : 0);
+        return kMaxForeignPrivateData - (arrived_.frame.enhanced ? kMpaEnhancedSize : 0);
     }
 
     // CR-7: the peer gets PEER_REJECTED with this data. False: settled before.
@@ -63,13 +82,8 @@ class ConnRequest {
     friend int accept(engine::Endpoint&, ConnRequest&, std::span<const std::byte>);
 
     core::ConnRequest core_;
-    Socket socket_;
+    Arrived arrived_;
     std::chrono::seconds keepalive_;
-    SocketAddress peer_;
-    SocketAddress local_;
-    std::uint64_t arrived_ns_; // trace_now_ns()
-    MpaFrame frame_;           // its private_data is not valid
-    bool dat_peer_;
     std::vector<std::byte> private_data_;
 };
 
@@ -106,7 +120,11 @@ class ListenerOwner {
 // A passive endpoint's socket, and the requests that are still arriving on it. Has
 // a reactor and a lock of its own: a listener belongs to no domain. Thread-safe,
 // except that the owner serializes bind(), listen() and destruction.
-class Listener : private engine::Pollable {
+//
+// From the first request on that asks for shared memory it listens for local streams as well; what
+// such a guest is told of it (shm/peering.h) leads the next one there. Without a descriptor for
+// that all goes by TCP.
+class Listener {
   public:
     Listener(ListenerOwner& owner, const engine::Settings& settings);
     ~Listener(); // pending arrivals are dropped: their requesters see NON_PEER_REJECTED
@@ -133,29 +151,48 @@ class Listener : private engine::Pollable {
 
   private:
     class Arrival; // a connection whose request is not whole yet
-    struct Resume final : engine::Timer {
-        explicit Resume(Listener& listener) : listener_(listener) {}
-        void expired() override { listener_.resume(); }
+    // A socket that listens, and is in the reactor. What is accepted goes to let_in().
+    class Port final : private engine::Pollable, private engine::Timer {
+      public:
+        Port(Listener& listener, bool local) : listener_(listener), is_local_(local) {}
+        ~Port() { close(); }
+        int open(Socket&& socket); // 0, or -errno and it is not taken
+        Socket take();
+        void close();
+        const Socket& socket() const { return socket_; }
+        void calm() { burst_ = 1; }
+
+      private:
+        void ready(std::uint32_t events) override;
+        void expired() override;
+        void accept_failed(int error);
+
         Listener& listener_;
+        const bool is_local_;
+        Socket socket_;
+        bool accepting_ = false; // in the reactor; else the timer is set
+        int burst_ = 1;          // so many are accepted at once
     };
 
-    void ready(std::uint32_t events) override;
+    void let_in(Socket socket, bool local);
+    bool may_come_in(const Socket& socket);
+    shm::Name name_for(const Arrived& arrived);
     void finish(Arrival& arrival);
-    void accept_failed(int error);
-    void close_port();
-    void resume();
-    void look_later();
+    void close_ports();
     static void end_all(base::List<Arrival, Arrival>& arrivals);
 
     ListenerOwner& owner_;
     const engine::Settings settings_;
     std::mutex mutex_; // reactor_, arrivals_
     engine::Reactor reactor_;
-    Socket socket_;
+    Socket socket_; // bound, and not listening yet
     SocketAddress name_;
+    int backlog_ = 0;
     bool listening_ = false;
-    bool accepting_ = false;                // socket_ is in the reactor
-    Resume resume_{*this};                  // set where the process is out of descriptors
+    Port port_{*this, false};
+    Port local_port_{*this, true};
+    shm::Name local_name_{};                // of that
+    std::unique_ptr<shm::Reaper> reaper_;   // once it has listened
     base::List<Arrival, Arrival> arrivals_; // owned, as the next; the oldest first
     base::List<Arrival, Arrival> finished_;
     std::size_t arrival_count_ = 0;

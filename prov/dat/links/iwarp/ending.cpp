@@ -158,8 +158,12 @@ void Link::watch_on() {
 void Link::look() {
     tcp_info info{};
     socklen_t size = sizeof info;
-    if (getsockopt(socket_.fd(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) {
+    // A local stream has none: its peer is dead when it has ended.
+    if (getsockopt(socket_.fd(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0 && errno != EOPNOTSUPP) {
         return stream_failed(errno); // no socket of ours any more
+    }
+    if (!std::exchange(keeps_alive_, true)) {
+        socket_.keep_alive(domain_.settings().keepalive); // a short connection needs none
     }
     if (is_dead(info)) {
         DAT_INFO(ep_ctrl, "a peer has answered nothing for %lld s: the connection is broken",
@@ -216,17 +220,17 @@ void Link::part(Parting how) {
     receiver_.inbox().announce_rest();
     domain_.reactor().disarm(watch_);
     domain_.handshakes().disarm(again_);
-    if (watched_) {
-        domain_.reactor().remove(socket_.fd(), *this);
-        watched_ = false;
-    }
     if (how == Parting::abandon || !socket_) {
+        if (std::exchange(watched_, false)) {
+            domain_.reactor().remove(socket_.fd(), *this);
+        }
         socket_.close();
         return;
     }
     Remainder remainder =
         how == Parting::clean && !silent ? last_of_all() : rest(); // needs the socket
-    ClosingLink::begin(domain_, std::move(socket_), std::move(remainder),
+    const ClosingLink::Watched watched{std::exchange(watched_, false) ? this : nullptr, interest_};
+    ClosingLink::begin(domain_, std::move(socket_), watched, std::move(remainder),
                        receiver_.frames_to_come(), peer_ended);
 }
 

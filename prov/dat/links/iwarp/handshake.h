@@ -37,10 +37,10 @@ inline std::uint16_t depth(std::uint16_t wanted, std::uint16_t offered) {
     return offered == kMpaNoDepth ? wanted : std::min(offered, wanted);
 }
 
-// Of a connected socket. What goes to an address of this host leaves it by no wire.
-inline bool wants_crc(engine::Crc setting, const Socket& socket, const SocketAddress& peer) {
-    return setting == engine::Crc::on || (setting == engine::Crc::automatic && !peer.loopback() &&
-                                          !peer.same_host(socket.local()));
+// What goes to an address of this host leaves it by no wire.
+inline bool wants_crc(engine::Crc setting, const SocketAddress& local, const SocketAddress& peer) {
+    return setting == engine::Crc::on ||
+           (setting == engine::Crc::automatic && !peer.loopback() && !peer.same_host(local));
 }
 
 // Shared memory is offered at the end of a reply's private data, behind what the program says;
@@ -49,8 +49,8 @@ inline bool leaves_room(std::span<const std::byte> private_data) {
     return private_data.size() + sizeof(shm::Offer) <= mpa_max_private_data(true);
 }
 
-// What both handshakes share: a socket in the domain's reactor, a frame that goes
-// out and one that comes in.
+// What both handshakes share: a socket in the domain's reactor, of TCP or a local stream, a frame
+// that goes out and one that comes in.
 class TcpHandshake : public engine::Handshake, protected engine::Pollable, protected engine::Timer {
   public:
     // Made before the attempt, whose begin() makes it that one's.
@@ -110,13 +110,14 @@ class TcpHandshake : public engine::Handshake, protected engine::Pollable, prote
     }
 
     // Which link the connection has, and why: one line for each.
-    static void log_tcp(const SocketAddress& peer, const char* why) {
-        DAT_INFO(ep_ctrl, "the connection with %s uses TCP: %s", peer.text().c_str(), why);
+    void log_tcp(const char* why) const {
+        DAT_INFO(ep_ctrl, "the connection with %s uses %s: %s", peer_.text().c_str(),
+                 is_local_ ? "a local stream" : "TCP", why);
     }
-    static void log_memory(const SocketAddress& peer, const shm::Joint& joint) {
+    void log_memory(const shm::Joint& joint) const {
         DAT_INFO(
             ep_ctrl, "the connection with %s uses shared memory: large messages from there %s%s",
-            peer.text().c_str(), joint.parameters.pulls ? "are copied once" : "come in pieces: ",
+            peer_.text().c_str(), joint.parameters.pulls ? "are copied once" : "come in pieces: ",
             joint.parameters.pulls ? "" : joint.why.data());
     }
 
@@ -155,11 +156,15 @@ class TcpHandshake : public engine::Handshake, protected engine::Pollable, prote
     // It is the end of the attempt.
     virtual void explain() {}
 
-    // Encodes the frame to be sent.
-    void prepare(const MpaFrame& frame) {
-        out_size_ = encode_mpa_frame(frame, buffer_);
+    // Encodes the frame to be sent, between what is said around it.
+    void prepare(const MpaFrame& frame, std::span<const std::byte> ahead = {},
+                 std::span<const std::byte> behind = {}) {
+        const auto at = std::ranges::copy(ahead, buffer_.begin()).out;
+        const std::size_t size = encode_mpa_frame(frame, {at, buffer_.end()});
+        DAT_ASSERT(size > 0);
+        std::ranges::copy(behind, at + static_cast<std::ptrdiff_t>(size));
+        out_size_ = ahead.size() + size + behind.size();
         out_done_ = 0;
-        DAT_ASSERT(out_size_ > 0);
     }
 
     // Sends what is left of it. 1: all is sent; 0: not yet; -errno.
@@ -180,8 +185,14 @@ class TcpHandshake : public engine::Handshake, protected engine::Pollable, prote
     engine::Domain& domain_;
     core::Attempt attempt_{};
     Socket socket_;
-    // Room for the largest frame; first for what goes out, then for what comes in.
-    std::array<std::byte, kMpaMaxFrameSize + kUnframedOffer> buffer_;
+    SocketAddress local_; // its own address, once it is connected
+    SocketAddress peer_;  // where it goes to, or comes from
+    bool is_local_ = false;
+    // Room for the largest frame, and what is said around it; first for what goes out, then for
+    // what comes in.
+    static constexpr std::size_t kMostAround =
+        std::max({kUnframedOffer, sizeof(shm::Proposal), sizeof(shm::Placed)});
+    std::array<std::byte, kMpaMaxFrameSize + kMostAround> buffer_;
 
   private:
     struct Pending {

@@ -20,11 +20,11 @@ using core::Reason;
 using core::Stimulus;
 using engine::Parting;
 
-Link::Link(engine::Endpoint& endpoint, Socket socket, const Parameters& parameters,
-           std::span<const std::byte> early)
+Link::Link(engine::Endpoint& endpoint, Socket socket, const SocketAddress& local,
+           const Parameters& parameters, std::span<const std::byte> early)
     : engine::Link(engine::LinkKind::iwarp), endpoint_(endpoint), domain_(endpoint.domain()),
       socket_(std::move(socket)), sender_(endpoint, parameters),
-      receiver_(endpoint, sender_, parameters) {
+      receiver_(endpoint, sender_, parameters), local_(local) {
     int segment = 0;
     if (!parameters.dat_peer) {
         socklen_t size = sizeof segment;
@@ -45,22 +45,26 @@ void Link::describe(engine::LinkFacts& facts) const {
     }
 }
 
+// The peer waits for ready-to-receive: it goes out before anything else that takes time.
 void Link::start() {
-    interest_ = EPOLLIN;
-    if (const int error = domain_.reactor().add(socket_.fd(), interest_, *this); error != 0) {
-        DAT_WARN(ep_ctrl, "a connection ends as it begins: epoll: %s", std::strerror(-error));
-        return endpoint_.over(Stimulus::broken, Reason::resources, Parting::clean);
-    }
-    watched_ = true;
     domain_.direct().received(*this);
     if (!receiver_.begin()) {
         return faulted();
     }
     after_receiving();
     if (!life_.is_over()) {
-        push(); // ready-to-receive
+        push();
     }
-    if (!life_.is_over() && says_ready_) {
+    if (life_.is_over()) {
+        return;
+    }
+    interest_ = interest();
+    if (const int error = domain_.reactor().add(socket_.fd(), interest_, *this); error != 0) {
+        DAT_WARN(ep_ctrl, "a connection ends as it begins: epoll: %s", std::strerror(-error));
+        return endpoint_.over(Stimulus::broken, Reason::resources, Parting::clean);
+    }
+    watched_ = true;
+    if (says_ready_) {
         expect_answer();
     }
 }
@@ -130,14 +134,18 @@ void Link::ready(std::uint32_t events) {
 
 void Link::lost() { endpoint_.over(Stimulus::broken, Reason::resources, Parting::abandon); }
 
-void Link::update_interest() {
+std::uint32_t Link::interest() const {
     std::uint32_t interest = blocked_ ? std::uint32_t{EPOLLOUT} : 0;
     if (!life_.peer_ended()) {
         interest |= stopped_ ? std::uint32_t{EPOLLRDHUP} : std::uint32_t{EPOLLIN};
     }
-    if (watched_ && interest != interest_) {
-        interest_ = interest;
-        if (!domain_.reactor().modify(socket_.fd(), interest, *this)) {
+    return interest;
+}
+
+void Link::update_interest() {
+    if (watched_ && interest() != interest_) {
+        interest_ = interest();
+        if (!domain_.reactor().modify(socket_.fd(), interest_, *this)) {
             domain_.reactor().arm(watch_,
                                   engine::Clock::now()); // which finds that the socket is gone
         }

@@ -29,12 +29,13 @@ class Link final : public engine::Link, private engine::Pollable {
     using Parameters = LinkParameters;
 
     // `early`: bytes that the handshake read behind its own. Throws std::bad_alloc.
-    Link(engine::Endpoint& endpoint, Socket socket, const Parameters& parameters,
-         std::span<const std::byte> early = {});
+    // `local`: the address and port of this side.
+    Link(engine::Endpoint& endpoint, Socket socket, const SocketAddress& local,
+         const Parameters& parameters, std::span<const std::byte> early = {});
     ~Link() override;
 
-    // The address and port of this side. A system call.
-    SocketAddress local() const { return socket_.local(); }
+    // The address and port of this side.
+    const SocketAddress& local() const { return local_; }
 
     // The request has been posted under `seq`; `more`: another follows at once.
     void transmit(engine::Request& request, std::uint64_t, bool more) override {
@@ -98,6 +99,7 @@ class Link final : public engine::Link, private engine::Pollable {
     void expect_answer();
     void ready_again();
     void put_off();
+    std::uint32_t interest() const;
     void update_interest();
     void send_failed();
     void receive();
@@ -130,18 +132,19 @@ class Link final : public engine::Link, private engine::Pollable {
     int times_ready_ = 0;          // ready-to-receive was sent
     std::uint64_t ready_sent_ = 0; // bytes_sent() after that
     std::uint64_t sent_in_ = 0;    // the round of the domain in which a post went out at once
-    std::uint32_t idle_polls_ = 0;
-    std::uint32_t interest_ = 0; // what the reactor watches for
-    bool watched_ = false;       // in the reactor
-    bool put_off_ = false;       // in the domain's list of pushes
-    bool blocked_ = false;       // the socket is full
-    bool says_ready_ = false;    // to a peer that may miss it
-    bool stopped_ = false;       // reading has stopped: too much is staged
-    bool reset_ = false;         // the peer's end is none in order
-    bool send_failed_ = false;   // and so will every send
+    std::uint32_t interest_ = 0;   // what the reactor watches for
+    bool watched_ = false;         // in the reactor
+    bool put_off_ = false;         // in the domain's list of pushes
+    bool blocked_ = false;         // the socket is full
+    bool says_ready_ = false;      // to a peer that may miss it
+    bool stopped_ = false;         // reading has stopped: too much is staged
+    bool reset_ = false;           // the peer's end is none in order
+    bool send_failed_ = false;     // and so will every send
+    bool keeps_alive_ = false;     // the socket has its keepalive
     engine::LinkLife life_;
     std::uint64_t received_bytes_ = 0;
     engine::EndLimit end_limit_;
+    const SocketAddress local_;
 };
 
 } // namespace dat::iwarp

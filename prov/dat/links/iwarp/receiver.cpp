@@ -41,14 +41,22 @@ std::span<iovec> Receiver::special_room() {
             room_[count++] = target_.pieces[i];
         }
         at = scratch.data();
-        tail = large_ ? kFpduMaxTrailer + header : scratch.size();
+        tail = large_ ? kFpduMaxTrailer + header + kAlong : scratch.size();
     } else if (!frame_.empty()) {
         std::memcpy(scratch.data(), frame_.data(), frame_.size());
+        tail = large_ ? std::min(tail, missing() + header + kAlong) : tail;
     } else if (large_) {
-        tail = skip_ + header;
+        tail = skip_ + header + kAlong;
     }
     room_[count++] = {at, tail};
     return {room_.data(), count};
+}
+
+// Of the frame that has begun.
+std::size_t Receiver::missing() const {
+    const bool known = frame_.size() >= kFpduLengthSize;
+    const std::size_t whole = known ? fpdu_size(peek_ulpdu_size(frame_.data())) : 0;
+    return whole > frame_.size() ? whole - frame_.size() : 0;
 }
 
 bool Receiver::arrived(std::size_t n) {
@@ -188,13 +196,14 @@ bool Receiver::frame(std::span<const std::byte> fpdu) {
     if (first && ulpdu.empty()) {
         return true; // RFC 6581: ready-to-receive as an empty frame
     }
+    const bool continues = !segment_.last;
     const SegmentError error = decode_segment(ulpdu, dat_peer_, segment_);
     if (error != SegmentError::none) {
         return fail(terminate_code(error), text(error));
     }
     const auto payload = ulpdu.subspan(segment_.header_size);
     payload_size_ = payload.size();
-    large_ = payload_size_ >= kLargeSize && !crc_;
+    large_ = is_large(continues);
     if (traces_frames_) [[unlikely]] {
         trace_frame(endpoint_, false, segment_, payload_size_);
     }
@@ -223,6 +232,7 @@ bool Receiver::begin_direct(std::span<const std::byte> part) {
         return false;
     }
     const auto ulpdu = part.subspan(kFpduLengthSize);
+    const bool continues = !segment_.last;
     if (ulpdu.size() + kDirectSize > ulpdu_size_ ||
         decode_segment(ulpdu, dat_peer_, segment_) != SegmentError::none ||
         (!segment_.tagged && !is_send(segment_.opcode))) {
@@ -247,7 +257,7 @@ bool Receiver::begin_direct(std::span<const std::byte> part) {
         done += piece;
     }
     placing_ = true;
-    large_ = payload_size_ >= kLargeSize;
+    large_ = is_large(continues);
     placed_bytes_ = done;
     return true;
 }

@@ -85,9 +85,16 @@ class Receiver {
     // Behind a frame with that much payload the next header is read by itself: what
     // another system call costs is less than to copy such a payload once more.
     static constexpr std::size_t kLargeSize = 16384;
+    // So much comes along with it: a message is mostly a little longer than the frames that it
+    // fills, and the rest of it would else be a read for its header and one for its payload.
+    static constexpr std::size_t kAlong = 1024;
 
     bool take_ack_due();
     std::span<iovec> special_room();
+    std::size_t missing() const;
+    bool is_large(bool continues) const {
+        return !crc_ && (payload_size_ >= kLargeSize || (large_ && continues));
+    }
     std::size_t take_messages(std::span<const std::byte> bytes);
     std::size_t consume(std::span<const std::byte> bytes);
     bool keep(std::span<const std::byte> left);
@@ -121,7 +128,7 @@ class Receiver {
     bool await_rtr_;
     bool awake_ = false;
     bool ack_wanted_ = false;
-    bool large_ = false; // the last frame had a large payload
+    bool large_ = false; // the last frame had a large payload, or ended a message of such
 
     std::vector<std::byte> frame_; // the beginning of a frame that is not whole
     std::size_t skip_ = 0;         // bytes of a frame's trailer that are still to come

@@ -8,6 +8,7 @@
 
 #include <optional>
 #include <sys/epoll.h>
+#include <vector>
 
 namespace dat::iwarp {
 namespace {
@@ -19,14 +20,25 @@ class Responder final : public TcpHandshake, private shm::Host {
   public:
     explicit Responder(engine::Endpoint& endpoint) : TcpHandshake(endpoint) {}
 
-    void begin(Socket socket, const MpaFrame& request, const SocketAddress& peer, bool dat_peer,
-               std::uint64_t arrived_ns, std::span<const std::byte> private_data) {
-        TcpHandshake::begin(std::move(socket));
-        asked_ns_ = arrived_ns;
+    void begin(Arrived&& request, std::span<const std::byte> private_data) {
+        TcpHandshake::begin(std::move(request.socket));
+        local_ = request.local;
+        peer_ = request.peer;
+        early_ = std::move(request.early);
+        asked_ns_ = request.at_ns;
+        proposal_ = request.proposal;
+        listener_ = request.listener;
+        is_local_ = proposal_.has_value();
+        reply_to(request.frame, private_data);
+    }
+
+  private:
+    void reply_to(const MpaFrame& request, std::span<const std::byte> private_data) {
+        const bool dat_peer = request.from_dat;
         MpaFrame reply;
         reply.kind = MpaKind::reply;
         reply.revision = request.revision;
-        reply.crc = request.crc || wants_crc(domain_.settings().crc, socket_, peer);
+        reply.crc = request.crc || wants_crc(domain_.settings().crc, local_, peer_);
         reply.from_dat = reply.wide = dat_peer;
         parameters_.dat_peer = dat_peer;
         parameters_.wide = dat_peer && request.wide;
@@ -37,23 +49,19 @@ class Responder final : public TcpHandshake, private shm::Host {
             reply.enhanced = negotiate(*request.enhanced);
         }
         parameters_.hold = !parameters_.await_rtr;
-        const SocketAddress local = socket_.local();
         why_tcp_ = !dat_peer                 ? "the peer is no `dat`"
                    : !domain_.settings().shm ? "FI_DAT_SHM=0"
                    : !request.memory ? "the peer asks for no shared memory: it is on another "
                                        "host, or has FI_DAT_SHM=0"
                    : request.memory_of_0_1()
                        ? "the peer is version 0.1, whose memory has another layout"
-                   : !on_this_host(local, peer) ? "the peer is on another host"
-                   : !leaves_room(private_data) ? "the private data leave no room for an offer of "
-                                                  "shared memory"
-                   : !parameters_.await_rtr     ? "the peer sends no ready-to-receive"
-                                                : nullptr;
-        if (!why_tcp_ && !base::attempt([&] {
-                if (shm::LocalListener* const local_listener = shm::LocalListener::of(domain_)) {
-                    offer_ = local_listener->offer(*this, shm::ends_of(peer, local));
-                }
-            })) {
+                   : !is_local_ && !on_this_host(local_, peer_) ? "the peer is on another host"
+                   : !is_local_ && !leaves_room(private_data)
+                       ? "the private data leave no room for an offer of shared memory"
+                   : !parameters_.await_rtr ? "the peer sends no ready-to-receive"
+                                            : nullptr;
+        shm::Placed placed;
+        if (!why_tcp_ && !base::attempt([&] { offer_memory(placed); })) {
             DAT_WARN(ep_ctrl, "a connection of one host stays on TCP: out of memory");
         }
         if (!why_tcp_) {
@@ -62,20 +70,33 @@ class Responder final : public TcpHandshake, private shm::Host {
         }
         std::array<std::byte, kMpaMaxPrivateData> data;
         auto end = std::ranges::copy(private_data, data.begin()).out;
-        if (offer_) {
+        if (offer_ && !is_local_) {
             end = std::ranges::copy(*offer_, end).out;
         }
         reply.memory = offer_.has_value();
         reply.private_data = {data.begin(), end};
-        prepare(reply);
-        if (gone()) {
+        const auto behind = std::as_bytes(std::span(&placed, offer_ && is_local_ ? 1u : 0u));
+        prepare(reply, {}, behind);
+        if (!is_local_ && gone()) { // a local stream tells who sends to it
             return fail_soon(Stimulus::handshake_failed, Reason::peer_closed);
         }
         domain_.handshakes().arm(*this, domain_.settings().handshake_limit);
         reply_now();
     }
 
-  private:
+    void offer_memory(shm::Placed& placed) {
+        shm::LocalListener* const local_listener = shm::LocalListener::of(domain_);
+        if (!local_listener) {
+            return;
+        }
+        if (is_local_) {
+            offer_ = local_listener->offer(*this, *proposal_, listener_, placed);
+            is_placed_ = placed.has_place != 0;
+        } else {
+            offer_ = local_listener->offer(*this, shm::ends_of(peer_, local_), listener_);
+        }
+    }
+
     void abandon() override {
         withdraw();
         TcpHandshake::abandon();
@@ -104,11 +125,10 @@ class Responder final : public TcpHandshake, private shm::Host {
         offer_.reset();
         joint.parameters.ord = parameters_.ord;
         joint.parameters.ird = parameters_.ird;
-        log_memory(socket_.peer(), joint);
+        log_memory(joint);
         const Socket left = detach();
-        if (auto link = make_link<shm::Link>(
-                Stimulus::handshake_failed, std::move(joint.wake_socket), std::move(joint.segment),
-                joint.parameters, left.local(), std::move(joint.place))) {
+        if (auto link = make_link<shm::Link>(Stimulus::handshake_failed, std::move(joint.channel),
+                                             joint.parameters, local_)) {
             say_why(*link, joint);
             endpoint_.established(attempt_, Stimulus::handshake_done, std::move(link), {});
         }
@@ -137,7 +157,7 @@ class Responder final : public TcpHandshake, private shm::Host {
             return fail_now();
         }
         DAT_INFO(ep_ctrl, "%s was accepted but sent no ready-to-receive frame within %lld s",
-                 socket_.peer().text().c_str(),
+                 peer_.text().c_str(),
                  static_cast<long long>(domain_.settings().handshake_limit.count()));
         fail(Stimulus::handshake_failed, Reason::handshake_limit);
     }
@@ -158,13 +178,24 @@ class Responder final : public TcpHandshake, private shm::Host {
         const std::uint64_t now_ns = engine::trace_now_ns();
         const int sent = send();
         if (sent < 0) {
-            return fail_soon(Stimulus::handshake_failed, Reason::peer_reset);
+            if (is_placed_ && offer_ && !begun()) {
+                shm::LocalListener::at(domain_).unsaid(*std::exchange(offer_, {}));
+            }
+            return fail_soon(Stimulus::handshake_failed,
+                             is_local_ ? Reason::peer_closed : Reason::peer_reset);
         }
         replied_ = sent > 0;
         if (replied_ && endpoint_.trace()) {
             endpoint_.trace()->clock(false, attempt_, asked_ns_, now_ns);
         }
-        if (replied_ && !parameters_.await_rtr) {
+        if (replied_) { // the buffer is free for what comes in
+            std::ranges::copy(early_, buffer_.begin());
+            in_ = early_.size();
+        }
+        if (replied_ && is_placed_ && offer_) {
+            return ignore(); // what it makes of the place it says by the peering
+        }
+        if (replied_ && (!parameters_.await_rtr || has_first())) {
             return done();
         }
         if (watch(replied_ ? EPOLLIN : EPOLLOUT) != 0) {
@@ -173,10 +204,10 @@ class Responder final : public TcpHandshake, private shm::Host {
     }
 
     // Until the header of the first frame is there: ready-to-receive or, from a peer
-    // that leaves it out, anything else.
+    // that leaves it out, anything else. What comes behind it is read along, so that it is one
+    // read.
     void read_first() {
-        const std::size_t wanted = first_wanted();
-        const ssize_t n = kernel::recv(socket_.fd(), buffer_.data() + in_, wanted - in_, 0);
+        const ssize_t n = kernel::recv(socket_.fd(), buffer_.data() + in_, buffer_.size() - in_, 0);
         if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
             return;
         }
@@ -185,22 +216,20 @@ class Responder final : public TcpHandshake, private shm::Host {
                         n < 0 ? Reason::peer_reset : Reason::peer_closed);
         }
         in_ += static_cast<std::size_t>(n);
-        if (in_ >= kFpduLengthSize && in_ == first_wanted()) {
+        if (has_first()) {
             done();
         }
     }
 
-    std::size_t first_wanted() const {
-        if (in_ < kFpduLengthSize) {
-            return kFpduLengthSize;
-        }
-        return std::min(fpdu_size(peek_ulpdu_size(buffer_.data())), kFpduUntaggedHeaderSize);
+    bool has_first() const {
+        return in_ >= kFpduLengthSize &&
+               in_ >= std::min(fpdu_size(peek_ulpdu_size(buffer_.data())), kFpduUntaggedHeaderSize);
     }
 
     void done() {
         withdraw();
-        log_tcp(socket_.peer(), why_tcp_);
-        auto link = make_link<Link>(Stimulus::handshake_failed, detach(), parameters_,
+        log_tcp(why_tcp_);
+        auto link = make_link<Link>(Stimulus::handshake_failed, detach(), local_, parameters_,
                                     std::span<const std::byte>(buffer_.data(), in_));
         if (link) {
             link->say_why(why_tcp_);
@@ -211,9 +240,13 @@ class Responder final : public TcpHandshake, private shm::Host {
     Link::Parameters parameters_;
     const char* why_tcp_ = nullptr;   // if it comes to that; once it has begun
     std::optional<shm::Offer> offer_; // that stands
+    std::optional<shm::Proposal> proposal_;
+    shm::Name listener_{};
+    bool is_placed_ = false; // the reply gives a place in memory
     bool replied_ = false;
     std::uint64_t asked_ns_ = 0; // when the request had arrived
-    std::size_t in_ = 0;         // bytes of the first frame in buffer_
+    std::vector<std::byte> early_;
+    std::size_t in_ = 0; // bytes of the first frames in buffer_
 };
 
 } // namespace
@@ -235,13 +268,13 @@ int accept(engine::Endpoint& endpoint, ConnRequest& request,
         return -EISCONN;
     }
     request.core_.settle(core::ConnRequest::Fate::accepted);
-    if (request.keepalive_ != endpoint.domain().settings().keepalive) {
-        request.socket_.tune(endpoint.domain().settings().keepalive);
+    if (!request.arrived_.proposal &&
+        request.keepalive_ != endpoint.domain().settings().keepalive) {
+        request.arrived_.socket.keep_alive(endpoint.domain().settings().keepalive);
     }
     Responder& responder = *handshake;
     endpoint.run(std::move(handshake));
-    responder.begin(std::move(request.socket_), request.frame_, request.peer_, request.dat_peer_,
-                    request.arrived_ns_, private_data);
+    responder.begin(std::move(request.arrived_), private_data);
     return 0;
 }
 

@@ -6,56 +6,45 @@
 #include "base/attempt.h"
 #include "base/log.h"
 #include "engine/barrier.h"
-#include "engine/kernel.h"
-#include "links/shm/local_listener.h"
-#include "links/shm/local_socket.h"
 
 #include <cstring>
 #include <memory>
-#include <sys/epoll.h>
-#include <sys/socket.h>
 #include <utility>
 
 namespace dat::shm {
 
 ClosingLink::ClosingLink(engine::Domain& domain, Shared&& shared, Remainder&& rest)
-    : domain_(domain), shared_(std::move(shared)),
-      wake_socket_refuses_(refuses_rights(shared_.wake_socket)), rest_(std::move(rest)),
-      deadline_(engine::Clock::now() + kLongest), looked_at_(rest_.taken.number) {}
+    : domain_(domain), shared_(std::move(shared)), side_(shared_.channel->side()),
+      rest_(std::move(rest)), deadline_(engine::Clock::now() + kLongest),
+      looked_at_(rest_.taken.number) {}
 
 ClosingLink::~ClosingLink() {
     domain_.reactor().disarm(*this);
-    if (watched_) {
-        domain_.reactor().remove(shared_.wake_socket.fd(), *this);
-    }
+    shared_.channel->leave();
     if (owes()) {
         give_up();
     }
-    shared_.side.mine->revoked.fetch_or(kVoid, std::memory_order_seq_cst);
+    side_.mine->revoked.fetch_or(kVoid, std::memory_order_seq_cst);
     engine::full_fence(); // the copies have something else in them only after this is seen
-    ::shutdown(shared_.wake_socket.fd(),
-               SHUT_WR); // there may be another descriptor of it (engine/half_closed.h)
-    hang_up(domain_, std::move(shared_.wake_socket));
+    shared_.channel->hang_up();
 }
 
 void ClosingLink::begin(engine::Domain& domain, Shared shared, Remainder rest) {
     std::unique_ptr<ClosingLink> closing;
+    const std::shared_ptr<Channel> channel = shared.channel;
     if (!base::attempt([&] {
             closing = std::make_unique<ClosingLink>(domain, std::move(shared), std::move(rest));
         })) {
         DAT_WARN(ep_ctrl, "a connection is cut: out of memory to end it in order");
-        shared.side.mine->revoked.fetch_or(kVoid, std::memory_order_seq_cst);
+        channel->side().mine->revoked.fetch_or(kVoid, std::memory_order_seq_cst);
         engine::full_fence(); // the program's memory has something else in it only after this is
                               // seen
-        // There may be another descriptor of it (engine/half_closed.h).
-        ::shutdown(shared.wake_socket.fd(), SHUT_WR);
-        return hang_up(domain, std::move(shared.wake_socket));
+        return channel->hang_up();
     }
-    if (closing->rest_.too_much || closing->work() ||
-        domain.reactor().add(closing->shared_.wake_socket.fd(), EPOLLIN, *closing) != 0) {
+    closing->shared_.channel->attend(*closing);
+    if (closing->rest_.too_much || channel->is_over() || closing->work()) {
         return;
     }
-    closing->watched_ = true;
     domain.reactor().arm(*closing, kPatience);
     domain.defer_close(std::move(closing));
 }
@@ -64,7 +53,7 @@ void ClosingLink::begin(engine::Domain& domain, Shared shared, Remainder rest) {
 
 // What the peer has taken; false: more than was sent.
 bool ClosingLink::refresh() {
-    const Control& peers = *shared_.side.peers;
+    const Control& peers = *side_.peers;
     const std::uint64_t number = peers.records_taken.load(std::memory_order_acquire);
     const std::uint64_t bytes = peers.bytes_taken.load(std::memory_order_acquire);
     Position& taken = rest_.taken;
@@ -80,7 +69,7 @@ bool ClosingLink::refresh() {
 Record* ClosingLink::claim(std::size_t ring) {
     const bool fits = rest_.sent.number - rest_.taken.number < kRecords &&
                       rest_.sent.bytes + ring - rest_.taken.bytes <= kRing;
-    return fits ? &shared_.side.out[rest_.sent.number] : nullptr;
+    return fits ? &side_.out[rest_.sent.number] : nullptr;
 }
 
 void ClosingLink::send(const Remainder::Piece& piece, Record& record, std::size_t ring) {
@@ -89,7 +78,7 @@ void ClosingLink::send(const Remainder::Piece& piece, Record& record, std::size_
     std::byte* to = record.payload.data();
     if (ring > 0) {
         const std::size_t skip = ring_skip(rest_.sent.bytes, piece.size);
-        to = shared_.side.out_bytes + (rest_.sent.bytes + skip) % kRing;
+        to = side_.out_bytes + (rest_.sent.bytes + skip) % kRing;
     }
     if (piece.size > 0) {
         std::memcpy(to, rest_.bytes.data() + piece.offset, piece.size);
@@ -124,7 +113,7 @@ void ClosingLink::count_answers() {
     Position& at = shared_.received;
     const std::uint64_t before = at.number;
     while (!all_sent() && rest_.pieces[next_].answers > answers_ && at.number - before < kRecords) {
-        const Record& record = shared_.side.in[at.number];
+        const Record& record = side_.in[at.number];
         if (record.stamp.load(std::memory_order_acquire) !=
             static_cast<std::uint32_t>(at.number) + 1) {
             break;
@@ -141,8 +130,8 @@ void ClosingLink::count_answers() {
         ++at.number;
     }
     if (at.number != before) {
-        shared_.side.mine->bytes_taken.store(at.bytes, std::memory_order_release);
-        shared_.side.mine->records_taken.store(at.number, std::memory_order_release);
+        side_.mine->bytes_taken.store(at.bytes, std::memory_order_release);
+        side_.mine->records_taken.store(at.number, std::memory_order_release);
         tell(kForRoom);
     }
 }
@@ -155,20 +144,19 @@ void ClosingLink::tell(Wake why) {
     } else {
         std::atomic_signal_fence(std::memory_order_seq_cst);
     }
-    if ((shared_.side.peers->asleep.load(std::memory_order_relaxed) & why) != 0) {
+    if ((side_.peers->asleep.load(std::memory_order_relaxed) & why) != 0) {
         ring();
     }
 }
 
 void ClosingLink::ring() {
-    shared_.side.peers->asleep.store(0, std::memory_order_relaxed);
-    const char one = 1;
-    (void)!kernel::send(shared_.wake_socket.fd(), &one, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    side_.peers->asleep.store(0, std::memory_order_relaxed);
+    shared_.channel->wake_peer();
 }
 
 // From here on the peer rings when it has taken something.
 void ClosingLink::sleep() {
-    shared_.side.mine->asleep.store(kForRecords | kForRoom, std::memory_order_relaxed);
+    side_.mine->asleep.store(kForRecords | kForRoom, std::memory_order_relaxed);
     engine::heavy_barrier();
 }
 
@@ -191,25 +179,32 @@ bool ClosingLink::work() {
     return done_;
 }
 
-// Nothing comes behind. The socket stays until the peer has copied all.
+// Nothing comes behind. The channel stays until the peer has copied all.
 void ClosingLink::end() {
     if (!std::exchange(said_, true)) {
-        shared_.side.mine->end.store(End::closed, std::memory_order_release);
+        side_.mine->end.store(End::closed, std::memory_order_release);
         ring();
     }
 }
 
-void ClosingLink::ready(std::uint32_t) {
-    done_ = !take_rings(shared_.wake_socket, wake_socket_refuses_) || done_; // the peer has gone
+void ClosingLink::rung() {
+    done_ = shared_.channel->peer_stage() != kThere || done_; // the peer has gone
     if (done_ || work()) {
-        domain_.reactor().disarm(*this);
-        domain_.dismiss(*this);
+        dismiss();
     }
 }
 
-void ClosingLink::lost() {
+void ClosingLink::peer_gone() {
+    done_ = true;
+    dismiss();
+}
+
+void ClosingLink::lost() { dismiss(); } // which resets the connection if something is owed
+
+void ClosingLink::dismiss() {
     domain_.reactor().disarm(*this);
-    domain_.dismiss(*this); // which resets the connection if something is owed
+    shared_.channel->leave();
+    domain_.dismiss(*this);
 }
 
 void ClosingLink::expired() {
@@ -217,10 +212,10 @@ void ClosingLink::expired() {
         looked_at_ = rest_.taken.number;
         return domain_.reactor().arm(*this, kPatience);
     }
-    domain_.dismiss(*this);
+    dismiss();
 }
 
-// The peer sees no orderly end: it goes by what stands here when the socket ends.
+// The peer sees no orderly end: it goes by what stands here when the channel ends.
 void ClosingLink::give_up() {
     if (rest_.too_much) {
         DAT_WARN(ep_data,
@@ -235,7 +230,7 @@ void ClosingLink::give_up() {
                      static_cast<std::size_t>(rest_.sent.number - rest_.taken.number));
     }
     done_ = true;
-    shared_.side.mine->end.store(End::none, std::memory_order_release);
+    side_.mine->end.store(End::none, std::memory_order_release);
 }
 
 } // namespace dat::shm

@@ -8,24 +8,21 @@
 
 #include "engine/domain.h"
 #include "engine/reactor.h"
+#include "links/shm/peering.h"
 #include "links/shm/remainder.h"
 #include "links/shm/segment.h"
-#include "net/socket.h"
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 
 namespace dat::shm {
 
-class ClosingLink final : public engine::DeferredClose,
-                          private engine::Pollable,
-                          private engine::Timer {
+class ClosingLink final : public engine::DeferredClose, private Party, private engine::Timer {
   public:
-    // What was shared, and by whom.
+    // What was shared.
     struct Shared {
-        net::Socket wake_socket;
-        Segment segment;
-        Side side;
+        std::shared_ptr<Channel> channel;
         bool fences;
         Position received; // of the peer's records
     };
@@ -33,7 +30,6 @@ class ClosingLink final : public engine::DeferredClose,
     // Does all that can be done at once, and leaves the rest to the domain.
     static void begin(engine::Domain& domain, Shared shared, Remainder rest);
 
-    // Where there is no memory for it, what was shared stays the caller's.
     ClosingLink(engine::Domain& domain, Shared&& shared, Remainder&& rest);
     // Resets the connection if something has not been taken; logged.
     ~ClosingLink() override;
@@ -56,21 +52,22 @@ class ClosingLink final : public engine::DeferredClose,
     void sleep();
     void end();
     void give_up();
-    void ready(std::uint32_t events) override;
+    void dismiss();
+    void rung() override;
+    void peer_gone() override;
     void lost() override;
     void expired() override;
 
     engine::Domain& domain_;
     Shared shared_;
-    const bool wake_socket_refuses_; // descriptors
+    const Side side_;
     Remainder rest_;
     const engine::Clock::time_point deadline_;
     std::size_t next_ = 0; // of the pieces
     std::uint64_t answers_ = 0;
     std::uint64_t looked_at_ = 0; // how many records the peer had taken
-    bool watched_ = false;
-    bool said_ = false; // why nothing comes behind
-    bool done_ = false; // or nobody will ever take it
+    bool said_ = false;           // why nothing comes behind
+    bool done_ = false;           // or nobody will ever take it
 };
 
 } // namespace dat::shm

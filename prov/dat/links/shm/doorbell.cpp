@@ -17,10 +17,10 @@ constexpr std::uint64_t bit(std::uint32_t number) { return std::uint64_t{1} << (
 
 } // namespace
 
-Doorbells::Doorbells(engine::Domain& domain, Segment memory, bool initiator)
-    : domain_(domain), memory_(std::move(memory)), mine_(memory_.doorbell(initiator)),
-      peers_(memory_.doorbell(!initiator)) {
-    domain_.memory().expect_notifier();
+Doorbells::Doorbells(engine::Domain& domain, Segment memory, bool guest)
+    : domain_(domain), memory_(std::move(memory)), mine_(memory_.doorbell(guest)),
+      peers_(memory_.doorbell(!guest)) {
+    domain_.memory().expect_notifier(*this);
 }
 
 Doorbells::~Doorbells() {
@@ -46,23 +46,17 @@ bool Doorbells::take(std::uint32_t place) {
 }
 
 void Doorbells::give_back(std::uint32_t place) {
-    DAT_ASSERT(!places_[place].link);
+    DAT_ASSERT(!places_[place].parties[0] && !places_[place].parties[1]);
     places_[place].taken = false;
 }
 
-void Doorbells::watch(std::uint32_t place, engine::MemoryLink& link) {
-    places_[place].link = &link;
+void Doorbells::watch() {
     ++watched_;
     woken();
 }
 
-void Doorbells::ignore(std::uint32_t place) {
-    places_[place].link = nullptr;
-    --watched_;
-}
-
 void Doorbells::woken() {
-    if (!polled_) {
+    if (watched_ > 0 && !polled_) {
         disarm();
         domain_.wake(*this);
     }
@@ -85,17 +79,25 @@ bool Doorbells::ring(std::uint32_t place) {
            peers_.asleep.exchange(0, std::memory_order_seq_cst) != 0;
 }
 
-void Doorbells::rang_in_vain() { peers_.asleep.store(1, std::memory_order_seq_cst); }
-
 void Doorbells::poll() {
-    if (mine_.words.load(std::memory_order_relaxed) == 0) [[likely]] {
-        if (watched_ == 0) {
-            polled_ = false;
-            domain_.memory().stop(*this);
-        }
-        return;
+    if (mine_.words.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+        return take_rings();
     }
-    // Each is taken once: a peer that sets them all the time holds up nothing else.
+    if (watched_ == 0) {
+        polled_ = false;
+        domain_.memory().stop(*this);
+    }
+}
+
+void Doorbells::look() {
+    if (mine_.words.load(std::memory_order_seq_cst) != 0) {
+        take_rings();
+    }
+    woken();
+}
+
+// Each is taken once: a peer that sets them all the time holds up nothing else.
+void Doorbells::take_rings() {
     for (std::uint64_t words = mine_.words.exchange(0, std::memory_order_seq_cst); words != 0;
          words &= words - 1) {
         const auto word = static_cast<std::uint32_t>(std::countr_zero(words));
@@ -103,22 +105,10 @@ void Doorbells::poll() {
              rung != 0; rung &= rung - 1) {
             const std::uint32_t place =
                 word * 64 + static_cast<std::uint32_t>(std::countr_zero(rung));
-            if (place < places_.size() && places_[place].link) {
-                poll_link(place);
+            if (place < places_.size()) {
+                tell_those_at(place, [](Party& party) { party.rung(); });
             }
         }
-    }
-}
-
-void Doorbells::poll_link(std::uint32_t place) {
-    engine::MemoryLink& link = *places_[place].link;
-    if (domain_.memory().polls_few()) {
-        link.disarm();
-        domain_.wake(link);
-    }
-    link.poll();
-    if (places_[place].link && link.has_news()) {
-        set(mine_, place); // it has more than it takes at a time
     }
 }
 

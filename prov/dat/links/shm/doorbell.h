@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// The doorbells of two domains that share memory by more than one connection. Where few
-// connections are busy each of their rings is looked at. Where they are many, those that had
-// nothing lately are not: their peer sets a bit for each in a Doorbell, and this side looks at
-// one word for all of them. A doorbell is between two processes alone, so a peer that sets, or
-// clears, what it likes harms none but its own connections. Under the domain's lock.
+// The doorbells of a peering: which of its connections have something. Who rings for one sets its
+// bit, and this side looks at one word for all of them: when it is woken, and all the time where
+// connections are many, since those that had nothing lately are not looked at one by one. A
+// doorbell is between two processes alone, so a peer that sets, or clears, what it likes harms none
+// but its own connections. Under the domain's lock.
 #ifndef DAT_LINKS_SHM_DOORBELL_H
 #define DAT_LINKS_SHM_DOORBELL_H
 
@@ -12,54 +12,105 @@
 #include "engine/link.h"
 #include "links/shm/segment.h"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <utility>
 #include <vector>
 
 namespace dat::shm {
 
+// What attends to a connection of a peering. What it is told may be the end of it, and it may be
+// told once more of what it knows.
+class Party {
+  public:
+    // The peer has rung for this connection.
+    virtual void rung() = 0;
+    // There is no peer any more.
+    virtual void peer_gone() = 0;
+    // The peer cannot be woken any more, or wake this side.
+    virtual void lost() = 0;
+
+  protected:
+    ~Party() = default;
+};
+
+// Who attends as what.
+enum class Attends : std::uint8_t {
+    link, // or what sends the last of one
+    kept, // what waits for the peer to leave
+};
+
 class Doorbells final : public engine::Notifier {
   public:
-    // Those of that memory; `initiator`: as of its connection. Throws std::bad_alloc.
-    Doorbells(engine::Domain& domain, Segment memory, bool initiator);
+    // Those of that memory; `guest`: this side is the peering's guest. Throws std::bad_alloc.
+    Doorbells(engine::Domain& domain, Segment memory, bool guest);
     ~Doorbells();
     Doorbells(const Doorbells&) = delete;
     Doorbells& operator=(const Doorbells&) = delete;
 
-    // A place that is free, which is taken from here on; kNone: there is none. They throw
-    // std::bad_alloc.
+    // A place that is free, the first, which is taken from here on; kNone: there is none. They
+    // throw std::bad_alloc.
     static constexpr std::uint32_t kNone = UINT32_MAX;
     std::uint32_t take();
     // That one. False: it is not free, or there is no such place.
     bool take(std::uint32_t place);
     void give_back(std::uint32_t place);
+    bool is_taken(std::uint32_t place) const {
+        return place < places_.size() && places_[place].taken;
+    }
 
-    // From here on poll() polls `link` when its peer has rung.
-    void watch(std::uint32_t place, engine::MemoryLink& link);
-    void ignore(std::uint32_t place);
-    // The link has something that its peer need not ring for.
+    // Of a place that is taken: who is told.
+    void attend(std::uint32_t place, Party& party, Attends as) {
+        places_[place].parties[static_cast<std::size_t>(as)] = &party;
+    }
+    void leave(std::uint32_t place, Attends as) {
+        places_[place].parties[static_cast<std::size_t>(as)] = nullptr;
+    }
+    // From here on poll() tells the party when its peer has rung, and until ignore().
+    void watch();
+    void ignore() { --watched_; }
+    // Of one that is watched: it has something that its peer need not ring for.
     void ring_here(std::uint32_t place);
-    // The peer may look at its doorbell. True: it sleeps, and has to be woken by the socket.
+    // The peer finds it when it looks.
+    void ring_for_peer(std::uint32_t place) { set(peers_, place); }
+    // The same for one that may be looking. True: it sleeps, and has to be woken.
     bool ring(std::uint32_t place);
-    // ring() said that the peer sleeps, and it was not woken: the next ring() says so again.
-    void rang_in_vain();
-    // Somebody has been woken: this is polled from here on.
-    void woken();
+    // This side has been woken: whoever is rung for is told, and where any is watched this is
+    // polled from here on.
+    void look();
+    // Each party, in the order of their places; what is told may take away any of them.
+    template <class Tell> void tell_all(Tell&& tell) {
+        for (std::size_t i = 0; i < places_.size(); ++i) {
+            tell_those_at(i, tell);
+        }
+    }
 
     // engine::Notifier, while any link is watched
     void poll() override;
     void arm() override;
     bool has_news() const override;
     void disarm() override;
+    void say_processor(std::uint32_t number) override {
+        mine_.processor.store(number, std::memory_order_relaxed);
+    }
+    std::uint32_t peer_processor() const override {
+        return peers_.processor.load(std::memory_order_relaxed);
+    }
 
   private:
     struct Place {
-        engine::MemoryLink* link = nullptr; // that is watched
+        std::array<Party*, 2> parties{};
         bool taken = false;
     };
-    void poll_link(std::uint32_t place);
+    template <class Tell> void tell_those_at(std::size_t place, Tell&& tell) {
+        for (std::size_t i = 0; i < std::tuple_size_v<decltype(Place::parties)>; ++i) {
+            if (Party* const party = places_[place].parties[i]) {
+                tell(*party);
+            }
+        }
+    }
+    void woken();
+    void take_rings();
     static void set(Doorbell& doorbell, std::uint32_t place);
 
     engine::Domain& domain_;
@@ -69,38 +120,6 @@ class Doorbells final : public engine::Notifier {
     std::vector<Place> places_;
     std::size_t watched_ = 0;
     bool polled_ = false; // by the domain
-};
-
-// What a connection has of them: a place, for as long as this lives. Move-only.
-class DoorbellPlace {
-  public:
-    DoorbellPlace() = default;
-    // It has been taken.
-    DoorbellPlace(std::shared_ptr<Doorbells> of, std::uint32_t place)
-        : of_(std::move(of)), place_(place) {}
-    ~DoorbellPlace() {
-        if (of_) {
-            of_->give_back(place_);
-        }
-    }
-    DoorbellPlace(DoorbellPlace&& other) noexcept = default;
-    DoorbellPlace& operator=(DoorbellPlace&& other) noexcept {
-        std::swap(of_, other.of_);
-        std::swap(place_, other.place_);
-        return *this;
-    }
-
-    explicit operator bool() const { return of_ != nullptr; }
-    void watch(engine::MemoryLink& link) const { of_->watch(place_, link); }
-    void ignore() const { of_->ignore(place_); }
-    bool ring() const { return of_->ring(place_); }
-    void rang_in_vain() const { of_->rang_in_vain(); }
-    void ring_here() const { of_->ring_here(place_); }
-    void woken() const { of_->woken(); }
-
-  private:
-    std::shared_ptr<Doorbells> of_;
-    std::uint32_t place_ = 0;
 };
 
 } // namespace dat::shm

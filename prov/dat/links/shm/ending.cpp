@@ -7,7 +7,6 @@
 #include "links/iwarp/faults.h"
 #include "links/shm/closing_link.h"
 #include "links/shm/link.h"
-#include "links/shm/local_listener.h"
 
 #include <algorithm>
 #include <utility>
@@ -28,7 +27,7 @@ void Link::peer_ended() {
         return violated();
     }
     while (!life_.is_over() && receiver_.has_record() && !receiver_.stopped()) {
-        receive();
+        poll();
     }
     if (!life_.is_over()) {
         finish();
@@ -168,43 +167,29 @@ void Link::part(engine::Parting how) {
     const bool silent = life_.is_silent();
     life_.happen(LinkEvent::part);
     if (std::exchange(by_doorbell_, false)) {
-        place_.ignore();
-    }
-    if (place_) { // the peer may have rung by this socket, which nobody hears from here on
-        side_.mine->asleep.store(0, std::memory_order_relaxed);
-        place_.woken();
+        channel_->ignore();
     }
     receiver_.inbox().announce_rest();
     Remainder rest = how == Parting::clean && !silent ? last_of_all() : Remainder();
     sender_.part();
     domain_.reactor().disarm(watch_);
-    if (watched_) {
-        domain_.reactor().remove(wake_socket_.fd(), *this);
-    }
+    channel_->leave();
     // Answers to the peer's reads that it would copy from here are void, and what is behind them
     // is not.
     side_.mine->regions_gone.fetch_add(1, std::memory_order_seq_cst);
     side_.mine->parted.store(1, std::memory_order_seq_cst);
     engine::full_fence(); // the program's memory has something else in it only after this is seen
     if (!rest.empty()) {
-        return ClosingLink::begin(
-            domain_,
-            {std::move(wake_socket_), std::move(segment_), side_, fences_, receiver_.position()},
-            std::move(rest));
+        return ClosingLink::begin(domain_, {channel_, fences_, receiver_.position()},
+                                  std::move(rest));
     }
     say_end(End::closed, 0);
     side_.mine->revoked.store(kVoid, std::memory_order_seq_cst);
-    engine::full_fence();    // as above
-    if (wake_socket_lost_) { // what that number stands for now is not known
-        return wake_socket_.close();
+    engine::full_fence(); // as above
+    // Else the peer is to see this only when what is kept of the channel has gone.
+    if (how != engine::Parting::abandon || !endpoint_.connection_options().await_peer) {
+        channel_->hang_up();
     }
-    // There may be another descriptor of it (engine/half_closed.h).
-    if (how != engine::Parting::abandon) {
-        ::shutdown(wake_socket_.fd(), SHUT_WR);
-    } else if (endpoint_.connection_options().await_peer) {
-        return wake_socket_.close();
-    }
-    hang_up(domain_, std::move(wake_socket_));
 }
 
 // What was put off goes out first, as far as the ring takes it; what is owed behind it, or would

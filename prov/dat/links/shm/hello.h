@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// What two processes say to each other at the local listener (local_listener.h), as bytes. Pure: no
-// sockets, no state, no allocation; any thread. Both are of one host, so the byte order is its own.
+// What two processes say to each other at the local listener (local_listener.h), by the socket of
+// their peering from then on (peering.h), and around the handshake of a connection that begins on a
+// local stream (proposing.h), as bytes. Pure: no sockets, no state, no allocation;
+// any thread. Both are of one host, so the byte order is its own.
 #ifndef DAT_LINKS_SHM_HELLO_H
 #define DAT_LINKS_SHM_HELLO_H
 
@@ -16,7 +18,10 @@
 namespace dat::shm {
 
 // Of these messages and of Layout. Who says another one is sent away, and both stay on TCP.
-inline constexpr std::uint32_t kMagic = 0x64617435;
+inline constexpr std::uint32_t kMagic = 0x64617437;
+
+// Of an abstract Unix socket that listens, random; all zero: none.
+using Name = std::array<std::uint64_t, 2>;
 
 // One end of a TCP connection.
 struct TcpEnd {
@@ -37,7 +42,6 @@ struct TcpEnds {
 struct Self {
     std::uint64_t image_address = 0; // of the word of its image (memory.h)
     std::uint64_t image_word = 0;
-    std::uint64_t domain = 0;   // its domain's, which nobody can guess
     std::uint32_t barriers = 0; // its heavy_barrier() reaches others, and theirs reach it
     std::uint32_t unused = 0;
 };
@@ -58,9 +62,8 @@ struct Welcome {
     std::uint32_t magic = kMagic;
     std::uint32_t kind = kKind;
     Self self;
-    std::uint64_t doorbell = 0; // the number of the pair of doorbells that it may use; 0: of none
-    std::uint32_t place = 0;    // in them
-    std::uint32_t first = 0;    // 1: they are those of this memory, and new
+    std::uint64_t peering = 0; // what the guest calls the peering by, in a Proposal
+    Name listener{};           // as in Note
 };
 
 // The guest has mapped it, and leaves TCP.
@@ -68,12 +71,66 @@ struct Joined {
     static constexpr std::uint32_t kKind = 3;
     std::uint32_t magic = kMagic;
     std::uint32_t kind = kKind;
-    std::uint32_t by_doorbell = 0; // 1: it uses that place
-    std::uint32_t unused = 0;
 };
 
-static_assert(sizeof(Hello) == 16 + 40 + 32 && sizeof(Welcome) == 8 + 32 + 16 &&
-              sizeof(Joined) == 16);
+// A guest that shares memory already: which offer it takes, and the connection that it is for.
+struct Ask {
+    static constexpr std::uint32_t kKind = 4;
+    std::uint32_t magic = kMagic;
+    std::uint32_t kind = kKind;
+    std::uint64_t cookie = 0;
+    TcpEnds ends;
+};
+
+// What else is said about that, and about memory.
+enum class Topic : std::uint32_t {
+    grant = 1, // of the host: `value`: the cookie; `place`
+    refuse,    // `value`: the cookie; `place`: 1: there are no more places
+    need,      // room for a chunk more is to be made
+    chunk,     // `value`: its number; with it comes one descriptor, or none: there is none
+    take,      // of the guest, behind a grant: `value`: the cookie
+    decline,   // the same
+    grow,      // it waits for the chunk
+    mapped,    // it has it
+    no_room,   // it has not
+};
+struct Note {
+    static constexpr std::uint32_t kKind = 5;
+    std::uint32_t magic = kMagic;
+    std::uint32_t kind = kKind;
+    Topic topic{};
+    std::uint32_t place = 0;
+    std::uint64_t value = 0;
+    Name listener{}; // of a grant: of the port that the connection was asked for at
+};
+
+// What the initiator of a connection says on a local stream, ahead of its MPA request.
+struct Proposal {
+    static constexpr std::uint32_t kKind = 6;
+    std::uint32_t magic = kMagic;
+    std::uint32_t kind = kKind;
+    TcpEnds ends;              // that the connection is to have
+    std::uint64_t peering = 0; // by which memory is wanted
+    std::uint64_t cookie = 0;  // for the answer to what is placed
+};
+
+// What comes behind the MPA reply there, where that says that it offers memory.
+struct Placed {
+    static constexpr std::uint32_t kKind = 7;
+    std::uint32_t magic = kMagic;
+    std::uint32_t kind = kKind;
+    std::uint32_t has_place = 0; // in the peering; the guest answers by take or decline
+    std::uint32_t place = 0;
+    Name name{};              // else an offer: of the local listener,
+    std::uint64_t cookie = 0; // and what to take it by
+};
+
+// A ring is one byte, of any value.
+inline constexpr std::size_t kRingSize = 1;
+
+static_assert(sizeof(Hello) == 16 + 40 + 24 && sizeof(Welcome) == 8 + 24 + 24 &&
+              sizeof(Joined) == 8 && sizeof(Ask) == 16 + 40 && sizeof(Note) == 24 + 16 &&
+              sizeof(Proposal) == 8 + 40 + 16 && sizeof(Placed) == 16 + 24);
 inline constexpr std::size_t kLongestMessage = sizeof(Hello);
 
 // The message that `bytes` are, exactly; none: they are something else.

@@ -5,15 +5,9 @@
 #include "links/shm/link.h"
 
 #include "base/assert.h"
-#include "base/log.h"
 #include "engine/barrier.h"
-#include "engine/kernel.h"
-#include "links/shm/local_socket.h"
 
-#include <cerrno>
-#include <cstring>
-#include <sys/epoll.h>
-#include <sys/socket.h>
+#include <utility>
 
 namespace dat::shm {
 
@@ -21,14 +15,12 @@ using core::Reason;
 using core::Stimulus;
 using engine::Parting;
 
-Link::Link(engine::Endpoint& endpoint, net::Socket wake_socket, Segment segment,
-           const LinkParameters& parameters, const net::SocketAddress& name, DoorbellPlace place)
+Link::Link(engine::Endpoint& endpoint, std::shared_ptr<Channel> channel,
+           const LinkParameters& parameters, const net::SocketAddress& name)
     : engine::MemoryLink(kKind), endpoint_(endpoint), domain_(endpoint.domain()),
-      segment_(std::move(segment)), side_(segment_.side(parameters.initiator)),
-      fences_(parameters.fences), wake_socket_(std::move(wake_socket)),
-      wake_socket_refuses_(refuses_rights(wake_socket_)), name_(name), place_(std::move(place)),
-      sender_(endpoint, side_, parameters),
-      receiver_(endpoint, sender_, side_, parameters, wake_socket_.fd()) {
+      channel_(std::move(channel)), side_(channel_->side()), fences_(parameters.fences),
+      name_(name), sender_(endpoint, side_, parameters),
+      receiver_(endpoint, sender_, *channel_, parameters) {
     domain_.memory().expect_link();
     side_.mine->pulls.store(parameters.pulls ? 1 : 0, std::memory_order_release);
 }
@@ -39,81 +31,68 @@ Link::~Link() {
 }
 
 void Link::start() {
-    const int error = domain_.reactor().add(wake_socket_.fd(), EPOLLIN, *this);
-    watched_ = error == 0;
-    if (error != 0) {
-        DAT_WARN(ep_ctrl, "a connection ends as it begins: epoll: %s", std::strerror(-error));
-        return endpoint_.over(Stimulus::broken, Reason::resources, Parting::clean);
-    }
+    channel_->attend(*this);
     domain_.wake(*this);
-    poll();
+    if (channel_->is_over()) {
+        peer_gone();
+    } else {
+        rung(); // whatever has come before
+    }
 }
 
 // --- sleeping and waking ---
 
 void Link::wake_peer() {
-    const std::atomic<std::uint32_t>& asleep = side_.peers->asleep;
-    if (place_ && (asleep.load(std::memory_order_relaxed) & kByDoorbell) != 0) {
-        if (!place_.ring()) {
-            return;
-        }
-        if ((asleep.load(std::memory_order_relaxed) & kByDoorbell) != 0) {
-            return send_ring();
-        }
-        // Before it went to sleep the peer took this link from the doorbell, or ended it, so that
-        // it need not hear this socket: whoever rings next is to wake it.
-        place_.rang_in_vain();
+    if ((side_.peers->asleep.load(std::memory_order_relaxed) & kByDoorbell) != 0) {
+        channel_->ring();
+    } else {
+        ring();
     }
-    ring();
 }
 
 // The peer looks at the end as well.
 void Link::ring() {
     side_.peers->asleep.store(0, std::memory_order_relaxed);
-    send_ring();
+    channel_->wake_peer();
 }
 
-void Link::send_ring() {
-    // A wake socket that is full rings already; a peer that has gone is noticed elsewhere.
-    const char one = 1;
-    if (kernel::send(wake_socket_.fd(), &one, 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 &&
-        (errno == EBADF || errno == ENOTSOCK)) [[unlikely]] {
-        wake_socket_lost_ = true;
-        domain_.reactor().arm(watch_, engine::Clock::now());
-    }
-}
-
-void Link::ready(std::uint32_t) {
-    if (asleep_ && !by_doorbell_) { // what it was woken for does not wait for the socket to be read
-        disarm();
-        domain_.wake(*this);
-        poll();
-        if (life_.is_over()) {
-            return;
-        }
-    }
-    // One for each time that it was asleep; a peer that rings for ever is left ringing.
-    const bool gone = !take_rings(wake_socket_, wake_socket_refuses_);
-    if (gone) {
-        domain_.reactor().remove(wake_socket_.fd(), *this);
-        watched_ = false;
-        receiver_.peer_gone();
-    }
-    if (place_) {
-        place_.woken(); // the ring may have been the doorbell's, and that of others as well
-    }
-    // A ring for this link alone has cleared its word.
-    const bool rung_itself = side_.mine->asleep.load(std::memory_order_relaxed) == 0;
-    if (asleep_ && (!by_doorbell_ || rung_itself)) {
+// Looked at in each round from here on.
+void Link::get_up() {
+    if (asleep_) {
         disarm();
         domain_.wake(*this);
     }
-    if (!life_.peer_ended() &&
-        (gone || side_.peers->end.load(std::memory_order_acquire) != End::none)) {
+}
+
+void Link::rung() {
+    // Who has rung for this link itself, not for its doorbell, has cleared its word. And where few
+    // are awake it is looked at.
+    if (!by_doorbell_ || side_.mine->asleep.load(std::memory_order_relaxed) == 0 ||
+        domain_.memory().polls_few()) {
+        get_up();
+    }
+    if (channel_->peer_stage() != kThere) {
+        return peer_gone();
+    }
+    if (!life_.peer_ended() && side_.peers->end.load(std::memory_order_acquire) != End::none) {
         return peer_ended();
     }
-    if (gone && life_.waits()) {
-        return finish(); // what it was to wait for may be lost by now
+    poll();
+    if (!life_.is_over() && by_doorbell_ && has_news()) {
+        channel_->ring_here(); // it has more than it takes at a time
+    }
+}
+
+void Link::peer_gone() {
+    get_up();
+    if (!std::exchange(peer_gone_, true)) {
+        receiver_.peer_gone();
+        if (!life_.peer_ended()) {
+            return peer_ended();
+        }
+        if (life_.waits()) {
+            return finish(); // what it was to wait for may be lost by now
+        }
     }
     poll();
 }
@@ -143,25 +122,27 @@ void Link::disarm() {
     side_.mine->asleep.store(0, std::memory_order_relaxed);
     idle_polls_ = 0;
     if (std::exchange(by_doorbell_, false)) {
-        place_.ignore();
+        channel_->ignore();
     }
 }
 
+// One that copies is looking, and takes the rest when it has done.
 void Link::remind_peer() {
-    if (!life_.is_over() && taken_by_peer() != sender_.records()) {
-        send_ring();
+    if (life_.is_over() || taken_by_peer() == sender_.records()) {
+        return;
+    }
+    if (side_.peers->copying.load(std::memory_order_relaxed) != 0) {
+        domain_.memory().told_nobody(*this);
+    } else {
+        channel_->wake_peer();
     }
 }
 
-// It had nothing for many polls: where it has a place, the doorbell is looked at in its stead.
+// It had nothing for many polls: the doorbell is looked at in its stead.
 void Link::tired() {
-    if (place_) {
-        by_doorbell_ = true;
-        place_.watch(*this);
-        domain_.memory().let_sleep(*this);
-    } else if (domain_.memory().polls_few() || idle_polls_ > domain_.memory().share_of_polls()) {
-        domain_.memory().let_sleep(*this);
-    }
+    by_doorbell_ = true;
+    channel_->watch();
+    domain_.memory().let_sleep(*this);
 }
 
 // Asleep, it has sent something for whose completion, or room, it is to be woken.
@@ -182,12 +163,18 @@ void Link::stay_wakeable() {
 
 // --- moving data ---
 
-void Link::poll() {
+// False: the connection is over.
+inline bool Link::heed_peer() {
     if (sender_.waits() && sender_.may_go_on()) {
         look();
-        if (life_.is_over()) {
-            return;
-        }
+        return !life_.is_over();
+    }
+    return true;
+}
+
+void Link::poll() {
+    if (!heed_peer()) {
+        return;
     }
     if (receiver_.has_record() && !receiver_.stopped()) {
         return receive();
@@ -199,6 +186,7 @@ void Link::poll() {
 
 // The peer has taken or placed something.
 void Link::look() {
+    idle_polls_ = 0;
     if (!sender_.look()) {
         return violated();
     }
@@ -261,13 +249,21 @@ void Link::receive_posted() {
     }
     tell(kForRoom);
     do {
+        if (!heed_peer()) {
+            return;
+        }
         receive();
-    } while (life_.peer_ended() && receiver_.has_record() && !receiver_.stopped());
+    } while (!life_.is_over() && life_.peer_ended() && receiver_.has_record() &&
+             !receiver_.stopped());
     if (life_.waits()) {
         finish();
     }
-    if (!life_.is_over() && by_doorbell_ && has_news()) {
-        place_.ring_here(); // more than is taken at a time
+    if (!life_.is_over() && asleep_ && has_news()) { // more than is taken at a time
+        if (by_doorbell_) {
+            channel_->ring_here();
+        } else {
+            get_up();
+        }
     }
 }
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// The link over memory that two processes of one host share. A local socket between
-// them carries nothing but rings: it wakes a sleeping peer, and its end is the peer's
-// end. Under the domain's lock.
+// The link over memory that two processes of one host share: a channel of their peering, whose
+// socket wakes a sleeping peer, and whose end is the peer's end. Under the domain's lock.
 #ifndef DAT_LINKS_SHM_LINK_H
 #define DAT_LINKS_SHM_LINK_H
 
@@ -11,26 +10,25 @@
 #include "engine/link_life.h"
 #include "engine/reactor.h"
 #include "engine/stall_timer.h"
-#include "links/shm/doorbell.h"
+#include "links/shm/kept_channel.h"
+#include "links/shm/peering.h"
 #include "links/shm/receiver.h"
 #include "links/shm/segment.h"
 #include "links/shm/sender.h"
 #include "net/socket.h"
 
 #include <cstdint>
+#include <memory>
 
 namespace dat::shm {
 
-class Link final : public engine::MemoryLink, private engine::Pollable {
+class Link final : public engine::MemoryLink, private Party {
   public:
     static constexpr engine::LinkKind kKind = engine::LinkKind::shm;
 
-    // `wake_socket`: a connected local socket that keeps messages apart. `name`: of this side, on
-    // the connection on which this one was agreed. `place`: where each side can ring for the
-    // other without a system call, if there is one.
-    Link(engine::Endpoint& endpoint, net::Socket wake_socket, Segment segment,
-         const LinkParameters& parameters, const net::SocketAddress& name = {},
-         DoorbellPlace place = {});
+    // `name`: of this side, on the connection on which this one was agreed.
+    Link(engine::Endpoint& endpoint, std::shared_ptr<Channel> channel,
+         const LinkParameters& parameters, const net::SocketAddress& name = {});
     ~Link() override;
 
     const net::SocketAddress& name() const { return name_; }
@@ -54,6 +52,11 @@ class Link final : public engine::MemoryLink, private engine::Pollable {
     bool copy_from_peer(std::span<const iovec> from, std::span<const iovec> to) override {
         return receiver_.copy_from_peer(from, to);
     }
+    bool copies_from_peer() const override { return receiver_.pulls(); }
+    bool peer_may_push() const override {
+        const std::uint32_t asleep = side_.peers->asleep.load(std::memory_order_relaxed);
+        return asleep == 0 || (asleep & kByDoorbell) != 0;
+    }
 
     // Where it stands, for tests.
     engine::LinkState state() const { return life_.state(); }
@@ -65,7 +68,7 @@ class Link final : public engine::MemoryLink, private engine::Pollable {
     void drain() override;
     void part(engine::Parting how) override;
     std::unique_ptr<engine::HalfClosed> half_close(bool left) override {
-        return engine::keep_stream(domain_, endpoint_, wake_socket_.fd(), left);
+        return keep_channel(endpoint_, channel_, left);
     }
     bool arm() override;
     bool has_news() const override;
@@ -79,7 +82,7 @@ class Link final : public engine::MemoryLink, private engine::Pollable {
     // Something to wait for, looked at in steps.
     struct Watch final : engine::Timer {
         explicit Watch(Link& link) : link_(link) {}
-        void expired() override { link_.wake_socket_lost_ ? link_.lost() : link_.look_at_limits(); }
+        void expired() override { link_.look_at_limits(); }
         Link& link_;
     };
 
@@ -98,13 +101,15 @@ class Link final : public engine::MemoryLink, private engine::Pollable {
     }
     void wake_peer();
     void ring();
-    void send_ring();
     void tired();
-    void ready(std::uint32_t events) override; // rung, or the peer has gone
+    void rung() override;
+    void peer_gone() override;
     void lost() override;
+    void get_up();
     void stay_wakeable();
     void receive();
     void after_receiving();
+    bool heed_peer();
     void look();
     void faulted();
     void violated();
@@ -126,22 +131,17 @@ class Link final : public engine::MemoryLink, private engine::Pollable {
 
     engine::Endpoint& endpoint_;
     engine::Domain& domain_;
-    Segment segment_;
+    const std::shared_ptr<Channel> channel_;
     const Side side_;
     const bool fences_;
-    net::Socket wake_socket_;
-    const bool wake_socket_refuses_; // descriptors
     const net::SocketAddress name_;
-    DoorbellPlace place_;
     Sender sender_;
     Receiver receiver_;
     Watch watch_{*this};
-    std::uint32_t idle_polls_ = 0;
     bool asleep_ = false;
-    bool by_doorbell_ = false;      // asleep_, and polled when the peer has rung
-    bool for_room_ = false;         // and the peer rings for room as well
-    bool wake_socket_lost_ = false; // the program has closed or replaced it
-    bool watched_ = false;          // wake_socket_ is in the reactor
+    bool by_doorbell_ = false; // asleep_, and polled when the peer has rung
+    bool for_room_ = false;    // and the peer rings for room as well
+    bool peer_gone_ = false;   // as it was told
     engine::LinkLife life_;
     engine::EndLimit end_limit_;
 };

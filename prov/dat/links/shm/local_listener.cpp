@@ -5,22 +5,16 @@
 
 #include "base/attempt.h"
 #include "base/log.h"
-#include "engine/barrier.h"
 #include "engine/kernel.h"
-#include "engine/proc.h"
 #include "engine/random.h"
+#include "links/shm/guest.h"
 #include "links/shm/local_socket.h"
-#include "links/shm/memory.h"
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdarg>
-#include <cstdio>
 #include <cstring>
-#include <optional>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 #include <utility>
 
@@ -30,76 +24,9 @@ namespace {
 
 // How long strangers wait once many have come.
 constexpr std::chrono::milliseconds kPause{10};
-
-Self self(std::uint64_t domain) {
-    const Image image = own_image();
-    return {image.address, image.word, domain, engine::barriers_reach() ? 1u : 0u, 0};
-}
-
-void explain(Why& why, const char* format, ...) __attribute__((format(printf, 2, 3), cold));
-void explain(Why& why, const char* format, ...) {
-    va_list args;
-    va_start(args, format);
-    std::vsnprintf(why.data(), why.size(), format, args);
-    va_end(args);
-}
-
-// Why process_vm_readv(2) has failed with `error` for a process of the same user.
-void explain_copying(Why& why, int process, int error) {
-    const int scope = engine::number_in("/proc/sys/kernel/yama/ptrace_scope", "");
-    if (error == EPERM && scope > 0) {
-        explain(why, "kernel.yama.ptrace_scope is %d, 0 would let process %d be read", scope,
-                process);
-    } else if ((error == EPERM || error == ENOSYS) &&
-               engine::number_in("/proc/self/status", "Seccomp:\t") > 0) {
-        explain(why, "process_vm_readv(2): %s; this process has a seccomp filter",
-                std::strerror(error));
-    } else {
-        explain(why, "process_vm_readv(2) of process %d: %s", process, std::strerror(error));
-    }
-}
-
-// Before the peer may send anything, so that its first large message is copied already.
-void know(LinkParameters& parameters, Why& why, const Self& peer, const net::Socket& wake_socket,
-          const Segment& segment) {
-    // A process number can get another owner. So nobody's memory is read whom this user
-    // may not trace, even where this process could: its peer would be told what is there.
-    // Nor that of a process that could not stop this one as well: it could make a copy wait.
-    Credentials who;
-    if (!credentials_of(wake_socket, who)) {
-        explain(why, "the kernel does not say whose process the peer is");
-    } else if (who.user != geteuid()) {
-        explain(why, "process %d is of user %u, this one of user %u", static_cast<int>(who.process),
-                static_cast<unsigned>(who.user), static_cast<unsigned>(geteuid()));
-    } else if (!same_process_namespace(who.process)) {
-        explain(why, "the peer is in another process namespace");
-    } else {
-        parameters.peer = {who.process, peer.image_address, peer.image_word};
-    }
-    errno = 0;
-    parameters.pulls = can_pull(parameters.peer);
-    if (!parameters.pulls && parameters.peer.process > 0 &&
-        base::wants(base::LogLevel::info, base::LogArea::ep_ctrl)) {
-        explain_copying(why, static_cast<int>(who.process), errno);
-    }
-    segment.side(parameters.initiator).mine->pulls.store(parameters.pulls ? 1 : 0);
-    parameters.fences = peer.barriers == 0 || !engine::barriers_reach();
-}
-
-// The address of a local listener, in the abstract name space: its name begins with a zero byte.
-socklen_t address_of(const std::array<std::uint64_t, 2>& name, sockaddr_un& address) {
-    address = {};
-    address.sun_family = AF_UNIX;
-    const int length = std::snprintf(address.sun_path + 1, sizeof address.sun_path - 1,
-                                     "dat-%016llx%016llx", static_cast<unsigned long long>(name[0]),
-                                     static_cast<unsigned long long>(name[1]));
-    return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 +
-                                  static_cast<std::size_t>(length));
-}
-
-template <class Message> bool say(const net::Socket& socket, const Message& message, int fd = -1) {
-    return send_with(socket, std::as_bytes(std::span(&message, 1)), fd);
-}
+// So long a peering that no connection uses stays, and so many of them.
+constexpr std::chrono::seconds kIdle{2};
+constexpr std::size_t kMostIdle = 16;
 
 TcpEnd end_of(const net::SocketAddress& address) {
     TcpEnd end;
@@ -117,139 +44,51 @@ TcpEnd end_of(const net::SocketAddress& address) {
 
 } // namespace
 
+Offer offer_of(const Name& name, std::uint64_t cookie) {
+    Offer offer;
+    std::memcpy(offer.data(), name.data(), sizeof name);
+    std::memcpy(offer.data() + sizeof name, &cookie, sizeof cookie);
+    return offer;
+}
+
+Name name_in(const Offer& offer) {
+    Name name;
+    std::memcpy(name.data(), offer.data(), sizeof name);
+    return name;
+}
+
+std::uint64_t cookie_in(const Offer& offer) {
+    std::uint64_t cookie = 0;
+    std::memcpy(&cookie, offer.data() + sizeof(Name), sizeof cookie);
+    return cookie;
+}
+
+net::SocketAddress address_of(const TcpEnd& end, int family) {
+    const auto address = net::SocketAddress::of(family, end.host, end.port);
+    return address.bytes() == end.host ? address : net::SocketAddress();
+}
+
 TcpEnds ends_of(const net::SocketAddress& initiator, const net::SocketAddress& responder) {
     return {end_of(initiator), end_of(responder)};
 }
 
-// --- the responder's side ---
+void describe(Joint& joint, const Acquaintance& known, bool initiator) {
+    joint.parameters.initiator = initiator;
+    joint.parameters.peer = known.image;
+    joint.parameters.pulls = known.pulls;
+    joint.parameters.fences = known.fences;
+    joint.why = known.why;
+}
 
-// A connection at the local listener: it says what for, and then that it has come in, both within
-// a limited time.
-class LocalListener::Guest final : private engine::Pollable, private engine::Timer {
-  public:
-    Guest(LocalListener& local_listener, net::Socket socket)
-        : local_listener_(local_listener), socket_(std::move(socket)) {}
-    ~Guest() {
-        detach();
-        let_go(std::move(socket_), local_listener_.reaper_);
-    }
-
-    void start() {
-        auto& reactor = local_listener_.domain_.handshakes();
-        if (reactor.add(socket_.fd(), EPOLLIN, *this) != 0) {
-            return leave("epoll is full");
-        }
-        watched_ = true;
-        reactor.arm(*this, local_listener_.domain_.settings().handshake_limit);
-        ready(EPOLLIN); // mostly it has spoken already
-    }
-
-    bool is_invited() const { return segment_ ? true : false; }
-    std::uint64_t cookie() const { return cookie_; }
-
-    void leave(const char* why) {
-        DAT_INFO(ep_ctrl, "an offer of shared memory is not taken: %s", why);
-        detach();
-        let_go(std::move(socket_), local_listener_.reaper_);
-        Host* const host = is_invited() ? local_listener_.settle(cookie_) : nullptr;
-        local_listener_.dismiss(*this);
-        if (host) {
-            host->stayed_out();
-        }
-    }
-
-  private:
-    void expired() override { leave("it said nothing"); }
-    void lost() override { leave("what it says cannot be waited for any more"); }
-
-    void detach() {
-        local_listener_.domain_.handshakes().disarm(*this);
-        if (std::exchange(watched_, false)) {
-            local_listener_.domain_.handshakes().remove(socket_.fd(), *this);
-        }
-    }
-
-    void ready(std::uint32_t) override {
-        std::array<std::byte, kLongestMessage + 1> room;
-        const ssize_t n = receive(socket_, room);
-        if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
-            return;
-        }
-        const std::span bytes(room.data(), n > 0 ? static_cast<std::size_t>(n) : 0);
-        if (!is_invited()) {
-            ask(parse<Hello>(bytes));
-        } else if (const auto joined = parse<Joined>(bytes)) {
-            come_in(*joined);
-        } else {
-            leave("the peer could not use the memory");
-        }
-    }
-
-    void ask(const std::optional<Hello>& hello) {
-        Offered* const offer = hello ? local_listener_.offered(hello->cookie) : nullptr;
-        if (!offer || offer->taken || offer->ends != hello->ends) {
-            return leave("what came is not for any connection");
-        }
-        int fd = -1;
-        int error = 0;
-        Segment segment = Segment::create(fd, error);
-        const net::Socket memory(fd);
-        if (!segment) {
-            return leave(std::strerror(-error));
-        }
-        know(parameters_, why_, hello->self, socket_, segment);
-        Welcome welcome;
-        welcome.self = self(local_listener_.id());
-        place_ =
-            local_listener_.give_place(segment, hello->self, parameters_.peer.process, welcome);
-        doorbells_ = welcome.doorbell;
-        if (!say(socket_, welcome, memory.fd())) {
-            return leave(std::strerror(errno));
-        }
-        segment_ = std::move(segment);
-        cookie_ = hello->cookie;
-        offer->taken = true;
-        offer->host->invited();
-    }
-
-    void come_in(const Joined& joined) {
-        if (joined.by_doorbell == 0) {
-            local_listener_.forget_doorbells(doorbells_);
-            place_ = {};
-        }
-        Host* const host = local_listener_.settle(cookie_);
-        if (!host) {
-            return leave("its connection is over");
-        }
-        detach();
-        Joint joint;
-        joint.wake_socket = std::move(socket_);
-        joint.segment = std::move(segment_);
-        joint.parameters = parameters_;
-        joint.why = why_;
-        joint.place = std::move(place_);
-        local_listener_.dismiss(*this);
-        host->joined(std::move(joint));
-    }
-
-    LocalListener& local_listener_;
-    net::Socket socket_;
-    bool watched_ = false;
-    // Once it is invited.
-    Segment segment_;
-    std::uint64_t cookie_ = 0;
-    LinkParameters parameters_;
-    DoorbellPlace place_;
-    std::uint64_t doorbells_ = 0; // their number
-    Why why_{};
-};
-
-LocalListener::LocalListener(engine::Domain& domain)
-    : domain_(domain), id_(engine::random_bits() | 1) {}
+LocalListener::LocalListener(engine::Domain& domain) : domain_(domain) {}
 
 LocalListener::~LocalListener() {
     guests_.clear();
     dismissed_.clear();
+    while (!peerings_.empty()) {
+        peerings_.back().peering->end();
+    }
+    domain_.handshakes().disarm(idle_timer_);
     shut();
 }
 
@@ -277,12 +116,8 @@ LocalListener* LocalListener::of(engine::Domain& domain) {
 }
 
 int LocalListener::open() {
-    net::Socket socket = local_socket();
-    name_ = {engine::random_bits(), engine::random_bits()};
-    sockaddr_un address;
-    const socklen_t size = address_of(name_, address);
-    if (!socket || ::bind(socket.fd(), reinterpret_cast<sockaddr*>(&address), size) != 0 ||
-        ::listen(socket.fd(), SOMAXCONN) != 0) {
+    net::Socket socket = listen_locally(SOCK_SEQPACKET, SOMAXCONN, name_);
+    if (!socket) {
         return -errno;
     }
     const int error = domain_.handshakes().add(socket.fd(), EPOLLIN, *this);
@@ -302,101 +137,73 @@ void LocalListener::shut() {
     let_go(std::move(socket_), reaper_);
 }
 
-Offer LocalListener::offer(Host& host, const TcpEnds& ends) {
+Offer LocalListener::offer(Host& host, const TcpEnds& ends, const Name& listener) {
     std::uint64_t cookie = engine::random_bits();
-    while (!offers_.emplace(cookie, Offered{&host, ends, false}).second) {
+    while (!offers_
+                .emplace(cookie,
+                         Offered{&host, ends, listener, false, {}, {}, Overheard::Need(overheard_)})
+                .second) {
         cookie = engine::random_bits();
     }
-    Offer offer;
-    std::memcpy(offer.data(), name_.data(), sizeof name_);
-    std::memcpy(offer.data() + sizeof name_, &cookie, sizeof cookie);
-    return offer;
+    return offer_of(name_, cookie);
+}
+
+Offer LocalListener::offer(Host& host, const Proposal& proposal, const Name& listener,
+                           Placed& placed) {
+    const auto kept = std::ranges::find_if(peerings_, [&](const Kept& each) {
+        return !each.peering->guest() && each.peering->id() == proposal.peering;
+    });
+    if (kept != peerings_.end()) {
+        const auto [entry, is_new] =
+            offers_.try_emplace(proposal.cookie, Offered{&host,
+                                                         proposal.ends,
+                                                         listener,
+                                                         true,
+                                                         kept->peering,
+                                                         {},
+                                                         Overheard::Need(overheard_)});
+        if (is_new) {
+            entry->second.channel = kept->peering->place_at_once(proposal.cookie);
+            if (const auto& channel = entry->second.channel) {
+                placed.has_place = 1;
+                placed.place = channel->place();
+                return offer_of(name_, proposal.cookie);
+            }
+            offers_.erase(entry);
+        }
+    }
+    const Offer other = offer(host, proposal.ends, listener);
+    placed.name = name_in(other);
+    placed.cookie = cookie_in(other);
+    return other;
+}
+
+void LocalListener::unsaid(const Offer& offer) {
+    const auto found = offers_.find(cookie_in(offer));
+    if (found != offers_.end() && found->second.channel) {
+        const std::shared_ptr<Peering> peering = found->second.peering;
+        offers_.erase(found);
+        peering->not_taken(cookie_in(offer));
+    }
 }
 
 void LocalListener::withdraw(const Offer& offer) {
-    std::uint64_t cookie = 0;
-    std::memcpy(&cookie, offer.data() + sizeof name_, sizeof cookie);
+    const std::uint64_t cookie = cookie_in(offer);
     const auto found = offers_.find(cookie);
     if (found == offers_.end()) {
         return;
     }
-    const bool taken = found->second.taken;
+    const Offered offered = std::move(found->second);
     offers_.erase(found);
+    if (offered.peering) {
+        return offered.peering->withdraw(cookie);
+    }
     const auto guest = std::find_if(guests_.begin(), guests_.end(), [&](const auto& each) {
-        return taken && each->is_invited() && each->cookie() == cookie;
+        return offered.taken && each->is_invited() && each->cookie() == cookie;
     });
     if (guest != guests_.end()) {
         (*guest)->leave("its connection is over");
     }
-}
-
-// --- doorbells ---
-
-DoorbellPlace LocalListener::share(const Segment& memory, const Shared& with, bool initiator) {
-    std::erase_if(shared_, [](const Shared& each) { return each.doorbells.expired(); });
-    DoorbellPlace place;
-    if (!base::attempt([&] {
-            const auto doorbells = std::make_shared<Doorbells>(domain_, memory, initiator);
-            const std::uint32_t first = doorbells->take();
-            shared_.push_back(with);
-            shared_.back().doorbells = doorbells;
-            place = {doorbells, first};
-        })) {
-        return {};
-    }
-    return place;
-}
-
-DoorbellPlace LocalListener::give_place(const Segment& memory, const Self& peer, pid_t process,
-                                        Welcome& welcome) {
-    if (process <= 0 || peer.domain == 0) {
-        return {};
-    }
-    for (const Shared& each : shared_) {
-        const auto doorbells = each.doorbells.lock();
-        if (!doorbells || each.domain != peer.domain || each.process != process) {
-            continue;
-        }
-        std::uint32_t place = Doorbells::kNone;
-        if (!base::attempt([&] { place = doorbells->take(); }) || place == Doorbells::kNone) {
-            return {};
-        }
-        welcome.doorbell = each.number;
-        welcome.place = place;
-        return {doorbells, place};
-    }
-    const std::uint64_t number = engine::random_bits() | 1;
-    DoorbellPlace place = share(memory, {number, peer.domain, process, {}}, false);
-    if (place) {
-        welcome.doorbell = number;
-        welcome.first = 1;
-    }
-    return place;
-}
-
-void LocalListener::forget_doorbells(std::uint64_t number) {
-    std::erase_if(shared_, [&](const Shared& each) { return each.number == number; });
-}
-
-DoorbellPlace LocalListener::find_place(const Segment& memory, const Welcome& welcome) {
-    if (welcome.doorbell == 0) {
-        return {};
-    }
-    for (const Shared& each : shared_) {
-        const auto doorbells = each.doorbells.lock();
-        if (!doorbells || each.number != welcome.doorbell || each.domain != 0) {
-            continue;
-        }
-        bool taken = false;
-        if (welcome.first != 0 || !base::attempt([&] { taken = doorbells->take(welcome.place); }) ||
-            !taken) {
-            return {};
-        }
-        return {doorbells, welcome.place};
-    }
-    return welcome.first != 0 && welcome.place == 0
-               ? share(memory, {welcome.doorbell, 0, 0, {}}, true)
-               : DoorbellPlace();
 }
 
 LocalListener::Offered* LocalListener::offered(std::uint64_t cookie) {
@@ -466,13 +273,7 @@ void LocalListener::admit(net::Socket socket) {
 // Nothing of what a stranger says is read.
 void LocalListener::turn_away(net::Socket socket) {
     constexpr std::uint32_t kCrowd = 256;
-    Credentials who;
-    credentials_of(socket, who);
-    DAT_INFO(ep_ctrl,
-             "process %d of user %u is sent away from the local socket: it is for user %u; "
-             "FI_DAT_SHM_PEERS=any lets in all",
-             static_cast<int>(who.process), static_cast<unsigned>(who.user),
-             static_cast<unsigned>(geteuid()));
+    say_sent_away(socket, "the local socket");
     let_go(std::move(socket), reaper_);
     if (++strangers_ >= kCrowd || reaper_.full()) {
         pause();
@@ -509,115 +310,136 @@ void LocalListener::accept_failed(int error) {
     }
 }
 
-// --- the initiator's side ---
+// --- peerings ---
 
-bool join_host(engine::Domain& domain, const Offer& offer, const TcpEnds& ends, Joint& joint) {
-    if (!base::attempt([&] { LocalListener::at(domain); })) {
-        explain(joint.why, "out of memory");
+std::shared_ptr<Peering> LocalListener::keep(net::Socket socket, Segment first, bool guest,
+                                             const Acquaintance& known, const Name& name,
+                                             std::uint64_t id) {
+    if (!base::attempt([&] { peerings_.emplace_back(); })) {
+        return nullptr;
+    }
+    auto peering = Peering::begin(domain_, this, std::move(socket), std::move(first), guest, known);
+    if (!peering) {
+        peerings_.pop_back();
+        return nullptr;
+    }
+    peering->set_name(name, id);
+    // Until its first connection, which comes at once: no timer is set for that.
+    peerings_.back() = {peering, engine::Clock::now()};
+    ++idle_count_;
+    return peering;
+}
+
+std::shared_ptr<Peering> LocalListener::peering_at(const Name& name) const {
+    const auto found = std::find_if(peerings_.begin(), peerings_.end(), [&](const Kept& each) {
+        return each.peering->guest() && each.peering->name() == name && each.peering->has_places();
+    });
+    return found != peerings_.end() ? found->peering : nullptr;
+}
+
+bool LocalListener::asked(Peering& peering, std::uint64_t cookie, const TcpEnds& ends) {
+    Offered* const offer = offered(cookie);
+    if (!offer || offer->taken || offer->ends != ends) {
+        DAT_INFO(ep_ctrl, "an offer of shared memory is not taken: %s",
+                 "what came is not for any connection");
         return false;
     }
-    Reaper& reaper = LocalListener::at(domain).reaper();
-    std::array<std::uint64_t, 2> name{};
-    Hello hello;
-    std::memcpy(name.data(), offer.data(), sizeof name);
-    std::memcpy(&hello.cookie, offer.data() + sizeof name, sizeof hello.cookie);
-    hello.ends = ends;
-    hello.self = self(LocalListener::at(domain).id());
-    joint.wake_socket = local_socket();
-    joint.parameters.initiator = true;
-    sockaddr_un address;
-    const socklen_t size = address_of(name, address);
-    if (!joint.wake_socket ||
-        kernel::connect(joint.wake_socket.fd(), reinterpret_cast<sockaddr*>(&address), size) != 0) {
-        // The name is random: whoever offered it has a socket of that name, where he is.
-        if (joint.wake_socket && errno == ECONNREFUSED) {
-            explain(joint.why, "the peer is on another host, or in another network namespace: "
-                               "nobody here has its local socket");
-        } else {
-            explain(joint.why, "no way to its peer's local socket: %s", std::strerror(errno));
-        }
-    } else if (!is_permitted(joint.wake_socket, domain.settings().shm_peers)) {
-        explain(joint.why,
-                "its peer's local socket is of another user than %u; FI_DAT_SHM_PEERS=any takes "
-                "all",
-                static_cast<unsigned>(geteuid()));
-    } else {
-        // The memory comes next, from whom it is wanted.
-        accept_rights(joint.wake_socket, true);
-        if (say(joint.wake_socket, hello)) {
-            return true;
-        }
-        explain(joint.why, "its peer's local socket: %s", std::strerror(errno));
-    }
-    let_go(std::move(joint.wake_socket), reaper);
-    return false;
+    offer->taken = true;
+    offer->peering = peering.shared_from_this();
+    return true;
 }
 
-Answer welcomed(engine::Domain& domain, Joint& joint) {
-    Reaper& reaper = LocalListener::at(domain).reaper();
-    std::array<std::byte, kLongestMessage + 1> room;
-    net::Socket memory;
-    const ssize_t n = receive_with(joint.wake_socket, room, memory, reaper);
-    if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
-        return Answer::none_yet;
-    }
-    int error = n < 0 ? -errno : -EPROTO;
-    const auto welcome = parse<Welcome>({room.data(), n > 0 ? static_cast<std::size_t>(n) : 0});
-    if (welcome && memory) {
-        joint.segment = Segment::adopt(memory.fd(), error);
-    }
-    if (!joint.segment) {
-        explain(joint.why, "no memory from its peer: %s",
-                n == 0 ? "it closed the local socket" : std::strerror(-error));
-        reaper.take(std::move(memory));
-        return Answer::refused;
-    }
-    know(joint.parameters, joint.why, welcome->self, joint.wake_socket, joint.segment);
-    // Nothing comes behind the welcome before the answer to it; what did may have brought
-    // descriptors, and would wait in a socket that counts as one that has none.
-    accept_rights(joint.wake_socket, false);
-    if (refuses_rights(joint.wake_socket) && !is_silent(joint.wake_socket)) {
-        accept_rights(joint.wake_socket, true);
-        explain(joint.why, "its peer says more than its welcome at the local socket");
-        return Answer::refused;
-    }
-    joint.place = LocalListener::at(domain).find_place(joint.segment, *welcome);
-    Joined joined;
-    joined.by_doorbell = joint.place ? 1 : 0;
-    if (say(joint.wake_socket, joined)) {
-        return Answer::welcome;
-    }
-    explain(joint.why, "its peer's local socket: %s", std::strerror(errno));
-    return Answer::refused;
-}
-
-void leave(engine::Domain& domain, Joint& joint) {
-    if (!joint.wake_socket) { // it has not asked, or is the link's
+void LocalListener::placed(Peering&, std::uint64_t cookie, std::shared_ptr<Channel> channel) {
+    Offered* const offer = offered(cookie);
+    if (!offer) {
         return;
     }
-    let_go(std::move(joint.wake_socket), LocalListener::at(domain).reaper());
-}
-
-namespace {
-
-// Once it has ended for both sides nobody puts more into it. The kernel tells how many descriptors
-// are in it since Linux 5.8.
-bool may_hold_rights(const net::Socket& socket) {
-    if (refuses_rights(socket)) {
-        return false;
+    if (channel) {
+        offer->channel = std::move(channel);
+        return offer->host->invited();
     }
-    shutdown(socket.fd(), SHUT_RDWR);
-    std::array<char, 40> file;
-    std::snprintf(file.data(), file.size(), "/proc/thread-self/fdinfo/%d", socket.fd());
-    return engine::number_in(file.data(), "scm_fds:") != 0;
+    offer->peering.reset();
+    offer->taken = false; // it may come to the local listener for it
 }
 
-} // namespace
+void LocalListener::taken(Peering& peering, std::uint64_t cookie, bool in) {
+    Offered* const offer = offered(cookie);
+    if (!offer || offer->peering.get() != &peering || !offer->channel) {
+        return; // its connection is over
+    }
+    Joint joint;
+    describe(joint, peering.known(), false);
+    joint.channel = std::move(offer->channel);
+    Host* const host = settle(cookie);
+    if (in) {
+        host->joined(std::move(joint));
+    } else {
+        host->stayed_out();
+    }
+}
 
-void hang_up(engine::Domain& domain, net::Socket wake_socket) {
-    if (wake_socket && may_hold_rights(wake_socket) &&
-        !base::attempt([&] { LocalListener::at(domain).reaper().take(std::move(wake_socket)); })) {
-        DAT_WARN(ep_ctrl, "the end of a connection may take long: out of memory");
+Name LocalListener::listener_of(std::uint64_t cookie) {
+    const Offered* const offer = offered(cookie);
+    return offer ? offer->listener : Name{};
+}
+
+void LocalListener::idle(Peering& peering, bool idle) {
+    const auto found = std::find_if(peerings_.begin(), peerings_.end(), [&](const Kept& each) {
+        return each.peering.get() == &peering;
+    });
+    if (found == peerings_.end()) {
+        return;
+    }
+    found->idle_since = idle ? engine::Clock::now() : engine::Clock::time_point::max();
+    idle_count_ += idle ? 1 : static_cast<std::size_t>(-1);
+    if (idle && !idle_timer_.armed()) {
+        domain_.handshakes().arm(idle_timer_, kIdle);
+    }
+    if (idle_count_ > kMostIdle) {
+        const auto oldest = std::ranges::min_element(peerings_, {}, &Kept::idle_since);
+        std::shared_ptr<Peering>(oldest->peering)->end();
+    }
+}
+
+// The peer may do so as well: who asks for a connection by then comes to the local listener again.
+void LocalListener::end_idle() {
+    const auto due = engine::Clock::now() - kIdle;
+    auto next = engine::Clock::time_point::max();
+    for (std::size_t i = peerings_.size(); i > 0; --i) {
+        const Kept kept = peerings_[i - 1];
+        if (kept.idle_since <= due) {
+            kept.peering->end();
+        } else {
+            next = std::min(next, kept.idle_since);
+        }
+    }
+    if (next != engine::Clock::time_point::max()) {
+        domain_.handshakes().arm(idle_timer_, next + kIdle);
+    }
+}
+
+void LocalListener::ended(Peering& peering) {
+    known_listeners_.forget(peering);
+    const auto found = std::find_if(peerings_.begin(), peerings_.end(), [&](const Kept& each) {
+        return each.peering.get() == &peering;
+    });
+    if (found != peerings_.end()) {
+        idle_count_ -= found->idle_since != engine::Clock::time_point::max() ? 1 : 0;
+        peerings_.erase(found);
+    }
+    // Its offers stand no longer; who made them goes on over TCP.
+    for (;;) {
+        const auto offer = std::find_if(offers_.begin(), offers_.end(), [&](const auto& each) {
+            return each.second.peering.get() == &peering;
+        });
+        if (offer == offers_.end()) {
+            return;
+        }
+        const Offered gone = std::move(offer->second);
+        offers_.erase(offer);
+        if (gone.channel) {
+            gone.host->stayed_out();
+        }
     }
 }
 

@@ -3,10 +3,15 @@
 // See local_socket.h.
 #include "links/shm/local_socket.h"
 
+#include "base/log.h"
 #include "engine/kernel.h"
+#include "engine/proc.h"
+#include "engine/random.h"
 
 #include <array>
 #include <cerrno>
+#include <cstddef>
+#include <cstdio>
 #include <cstring>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -70,13 +75,6 @@ bool may_be_read(const net::Socket& socket, std::span<std::byte> room) {
     return true;
 }
 
-ssize_t receive(const net::Socket& socket, std::span<std::byte> into, bool refuses) {
-    if (!refuses && !may_be_read(socket, into)) {
-        return -1;
-    }
-    return kernel::recv(socket.fd(), into.data(), into.size(), MSG_DONTWAIT);
-}
-
 } // namespace
 
 bool credentials_of(const net::Socket& socket, Credentials& who) {
@@ -94,11 +92,50 @@ bool is_permitted(const net::Socket& socket, engine::ShmPeers peers) {
     return credentials_of(socket, who) && (peers == engine::ShmPeers::any || who.user == geteuid());
 }
 
-net::Socket local_socket() {
-    net::Socket socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+void say_sent_away(const net::Socket& socket, const char* where) {
+    Credentials who;
+    credentials_of(socket, who);
+    DAT_INFO(ep_ctrl,
+             "process %d of user %u is sent away from %s: it is for user %u; "
+             "FI_DAT_SHM_PEERS=any lets in all",
+             static_cast<int>(who.process), static_cast<unsigned>(who.user), where,
+             static_cast<unsigned>(geteuid()));
+}
+
+bool may_be_read(const Credentials& who, bool refuses) { return refuses || who.user == geteuid(); }
+
+net::Socket local_socket(int type) {
+    net::Socket socket(::socket(AF_UNIX, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (socket) {
         accept_rights(socket, false);
     }
+    return socket;
+}
+
+// It begins with a zero byte.
+socklen_t address_of(const Name& name, sockaddr_un& address) {
+    address = {};
+    address.sun_family = AF_UNIX;
+    const int length = std::snprintf(address.sun_path + 1, sizeof address.sun_path - 1,
+                                     "dat-%016llx%016llx", static_cast<unsigned long long>(name[0]),
+                                     static_cast<unsigned long long>(name[1]));
+    return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 +
+                                  static_cast<std::size_t>(length));
+}
+
+net::Socket listen_locally(int type, int backlog, Name& name) {
+    net::Socket socket = local_socket(type);
+    const Name chosen = {engine::random_bits(), engine::random_bits()};
+    sockaddr_un address;
+    const socklen_t size = address_of(chosen, address);
+    if (!socket || ::bind(socket.fd(), reinterpret_cast<sockaddr*>(&address), size) != 0 ||
+        ::listen(socket.fd(), backlog) != 0) {
+        const int error = errno;
+        socket.close();
+        errno = error;
+        return {};
+    }
+    name = chosen;
     return socket;
 }
 
@@ -113,17 +150,21 @@ bool refuses_rights(const net::Socket& socket) {
     return getsockopt(socket.fd(), SOL_SOCKET, SO_PASSRIGHTS, &value, &size) == 0 && value == 0;
 }
 
-ssize_t receive(const net::Socket& socket, std::span<std::byte> into) {
-    return receive(socket, into, refuses_rights(socket));
+bool holds_rights(const net::Socket& socket) {
+    std::array<char, 40> file;
+    std::snprintf(file.data(), file.size(), "/proc/thread-self/fdinfo/%d", socket.fd());
+    return engine::number_in(file.data(), "scm_fds:") != 0;
 }
 
-bool take_rings(const net::Socket& wake_socket, bool refuses) {
-    std::array<std::byte, 64> rings;
-    ssize_t n = 1;
-    for (int i = 0; i < 4 && n > 0; ++i) {
-        n = receive(wake_socket, rings, refuses);
+ssize_t receive(const net::Socket& socket, std::span<std::byte> into, bool refuses) {
+    if (!refuses && !may_be_read(socket, into)) {
+        return -1;
     }
-    return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
+    return kernel::recv(socket.fd(), into.data(), into.size(), MSG_DONTWAIT);
+}
+
+ssize_t receive(const net::Socket& socket, std::span<std::byte> into) {
+    return receive(socket, into, refuses_rights(socket));
 }
 
 ssize_t receive_with(const net::Socket& socket, std::span<std::byte> into, net::Socket& fd,
@@ -143,7 +184,7 @@ ssize_t receive_with(const net::Socket& socket, std::span<std::byte> into, net::
     if (n == 0 && count == 0) {
         return 0;
     }
-    if (count == 1 && (message.msg_flags & MSG_CTRUNC) == 0) {
+    if (count <= 1 && (message.msg_flags & MSG_CTRUNC) == 0) {
         fd = std::move(all[0]);
         return n;
     }
@@ -178,6 +219,17 @@ bool is_silent(const net::Socket& socket) {
 
 void let_go(net::Socket socket, Reaper& reaper) {
     if (socket && !refuses_rights(socket)) {
+        reaper.take(std::move(socket));
+    }
+}
+
+void hang_up(net::Socket socket, Reaper& reaper) {
+    if (!socket || refuses_rights(socket)) {
+        return;
+    }
+    // Once it has ended for both sides nobody puts more into it.
+    ::shutdown(socket.fd(), SHUT_RDWR);
+    if (holds_rights(socket)) {
         reaper.take(std::move(socket));
     }
 }

@@ -4,7 +4,6 @@
 #include "links/shm/receiver.h"
 
 #include "engine/barrier.h"
-#include "engine/kernel.h"
 #include "engine/place.h"
 #include "engine/responder.h"
 #include "links/iwarp/faults.h"
@@ -17,11 +16,10 @@ namespace dat::shm {
 
 using iwarp::TerminateCode;
 
-Receiver::Receiver(engine::Endpoint& endpoint, Sender& sender, const Side& side,
-                   const LinkParameters& parameters, int wake_socket)
-    : endpoint_(endpoint), domain_(endpoint.domain()), sender_(sender), side_(side),
-      peer_(parameters.peer), pulls_(parameters.pulls), wake_socket_(wake_socket),
-      inbox_(endpoint) {}
+Receiver::Receiver(engine::Endpoint& endpoint, Sender& sender, const Channel& channel,
+                   const LinkParameters& parameters)
+    : endpoint_(endpoint), domain_(endpoint.domain()), sender_(sender), side_(channel.side()),
+      peer_(parameters.peer), pulls_(parameters.pulls), channel_(channel), inbox_(endpoint) {}
 
 Receiver::Step Receiver::fail(TerminateCode code, const char* what, Fault::Kind kind) {
     if (fault_.kind == Fault::Kind::none) {
@@ -41,46 +39,8 @@ Receiver::Step Receiver::inbox_failed() {
                                  : Fault::Kind::peer);
 }
 
-std::size_t Receiver::take() {
-    constexpr std::size_t kBurst = 64;
-    std::size_t count = 0;
-    while (count < kBurst && fault_.kind == Fault::Kind::none && !lost_) {
-        const Record& record = side_.in[number_];
-        if (record.stamp.load(std::memory_order_acquire) !=
-            static_cast<std::uint32_t>(number_) + 1) {
-            break;
-        }
-        if (!take_plain(record)) {
-            const Step step = endpoint_.sink() ? take_whole(record) : take(record);
-            waits_ = step == Step::waits && !lost_;
-            if (step != Step::taken) {
-                break;
-            }
-        }
-        ++number_;
-        ++count;
-    }
-    publish();
-    return count;
-}
-
-// A short message that says nothing else, into one receive.
-bool Receiver::take_plain(const Record& record) {
-    if (record.kind != Kind::send || record.flags != (kFirst | kLast)) {
-        return false;
-    }
-    // Read once: the peer may be changing it.
-    const std::uint32_t size = *const_cast<const volatile std::uint32_t*>(&record.size);
-    const engine::Receive* receive = size <= kInline && inbox_.idle() ? inbox_.fast(size) : nullptr;
-    if (!receive) [[unlikely]] {
-        return false;
-    }
-    inbox_.take(*receive, record.payload.data(), size);
-    return true;
-}
-
 // A message for a MessageSink goes there from where it lies, if that is here and in one piece.
-Receiver::Step Receiver::take_whole(const Record& record) {
+[[gnu::always_inline]] inline Receiver::Step Receiver::take_whole(const Record& record) {
     const std::uint8_t flags = record.flags;
     if (record.kind != Kind::send || (flags & ~kInRing) != (kFirst | kLast) || inbox_.open()) {
         return take(record);
@@ -96,6 +56,62 @@ Receiver::Step Receiver::take_whole(const Record& record) {
         bytes_ += skip + ring_size(size);
     }
     return inbox_.sink(from, size) ? Step::taken : inbox_failed();
+}
+
+// `kPlain`: into receives, and nothing of this side's awaits Sender::has_word().
+template <bool kPlain> [[gnu::noinline]] std::size_t Receiver::take_burst() {
+    constexpr std::size_t kBurst = 64;
+    const bool to_sink = !kPlain && endpoint_.sink();
+    const bool heeds = !kPlain && sender_.awaits_word();
+    std::uint64_t told = bytes_;
+    std::size_t count = 0;
+    while (count < kBurst && fault_.kind == Fault::Kind::none && !lost_) {
+        const Record& record = side_.in[number_];
+        if (record.stamp.load(std::memory_order_acquire) !=
+            static_cast<std::uint32_t>(number_) + 1) {
+            break;
+        }
+        // The record may answer what the peer says there.
+        if (heeds && sender_.has_word()) [[unlikely]] {
+            waits_ = false;
+            break;
+        }
+        if (to_sink || !take_plain(record)) {
+            const Step step = to_sink ? take_whole(record) : take(record);
+            waits_ = step == Step::waits && !lost_;
+            if (step != Step::taken) {
+                break;
+            }
+        }
+        ++number_;
+        ++count;
+        if (to_sink && bytes_ - told >= kRing / 4) [[unlikely]] {
+            publish(); // so that the peer fills it again meanwhile
+            told = bytes_;
+        }
+    }
+    publish();
+    return count;
+}
+
+std::size_t Receiver::take() {
+    const bool plain = !endpoint_.sink() && !sender_.awaits_word();
+    return plain ? take_burst<true>() : take_burst<false>();
+}
+
+// A short message that says nothing else, into one receive.
+bool Receiver::take_plain(const Record& record) {
+    if (record.kind != Kind::send || record.flags != (kFirst | kLast)) {
+        return false;
+    }
+    // Read once: the peer may be changing it.
+    const std::uint32_t size = *const_cast<const volatile std::uint32_t*>(&record.size);
+    const engine::Receive* receive = size <= kInline && inbox_.idle() ? inbox_.fast(size) : nullptr;
+    if (!receive) [[unlikely]] {
+        return false;
+    }
+    inbox_.take(*receive, record.payload.data(), size);
+    return true;
 }
 
 void Receiver::publish() {
@@ -179,9 +195,19 @@ std::span<const std::byte> Receiver::start_of(const Fields& fields, const Record
     return {record.payload.data(), fields.size};
 }
 
+Pulled Receiver::pull_from_peer(std::span<const iovec> to, std::span<const iovec> from) {
+    if (gone_) {
+        return Pulled::gone;
+    }
+    side_.mine->copying.store(1, std::memory_order_relaxed);
+    const Pulled pulled = pull(peer_, to, from);
+    side_.mine->copying.store(0, std::memory_order_relaxed);
+    return pulled;
+}
+
 // What lies in the peer's memory as long as its endpoint has not parted from this connection.
 bool Receiver::copy_from_peer(std::span<const iovec> from, std::span<const iovec> to) {
-    if (!pulls_ || gone_ || pull(peer_, to, from) != Pulled::all) {
+    if (!pulls_ || pull_from_peer(to, from) != Pulled::all) {
         return false;
     }
     engine::acquire_fence(); // what the peer says is looked at after the copy
@@ -236,7 +262,7 @@ Receiver::Step Receiver::fetch_elsewhere(const Fields& fields, const Record& rec
     if (size != fields.size) {
         return fail(TerminateCode::ddp_untagged_invalid_mo, "places of another size in all");
     }
-    const Pulled pulled = gone_ ? Pulled::gone : pull(peer_, to, {from.data(), fields.places});
+    const Pulled pulled = pull_from_peer(to, {from.data(), fields.places});
     engine::acquire_fence(); // what the peer says of this memory is looked at, again, after the
                              // copy
     if (pulled == Pulled::gone || !still_there()) {
@@ -269,9 +295,6 @@ Receiver::Step Receiver::lose() {
     lost_ = true;
     return Step::waits;
 }
-
-// The local socket has no end yet, of whatever rings are in it.
-bool Receiver::still_there() const { return !kernel::has_event(wake_socket_, 0); }
 
 void Receiver::peer_gone() {
     gone_ = true;

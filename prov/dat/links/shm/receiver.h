@@ -10,6 +10,7 @@
 #include "links/iwarp/faults.h"
 #include "links/iwarp/terminate.h"
 #include "links/shm/memory.h"
+#include "links/shm/peering.h"
 #include "links/shm/segment.h"
 #include "links/shm/sender.h"
 
@@ -39,9 +40,9 @@ struct Fault {
 
 class Receiver {
   public:
-    // `wake_socket`: the local socket, whose end is the peer's.
-    Receiver(engine::Endpoint& endpoint, Sender& sender, const Side& side,
-             const LinkParameters& parameters, int wake_socket);
+    // `channel`: outlives this.
+    Receiver(engine::Endpoint& endpoint, Sender& sender, const Channel& channel,
+             const LinkParameters& parameters);
 
     // There is a record that has not been taken.
     bool has_record() const {
@@ -49,7 +50,8 @@ class Receiver {
                static_cast<std::uint32_t>(number_) + 1;
     }
     // Takes what is there, up to a limit, and says so to the peer. Returns how many
-    // records; ends at a fault, at one that has to wait, and where the peer is gone.
+    // records; ends at a fault, at one that has to wait, where the peer is gone, and where
+    // Sender::has_word(), which is to be looked at before what comes behind it.
     std::size_t take();
     const Fault& fault() const { return fault_; }
 
@@ -71,6 +73,7 @@ class Receiver {
     bool inside() const { return inbox_.open() || writing_ || responding_; }
     // See engine::Link.
     bool copy_from_peer(std::span<const iovec> from, std::span<const iovec> to);
+    bool pulls() const { return pulls_; }
     // Tells the peer how far this side is.
     void publish();
 
@@ -88,6 +91,7 @@ class Receiver {
         bool has(Flags flag) const { return (flags & flag) != 0; }
     };
 
+    template <bool kPlain> std::size_t take_burst();
     bool take_plain(const Record& record);
     Step take_whole(const Record& record);
     Step take(const Record& record);
@@ -98,12 +102,13 @@ class Receiver {
     Step read(const Fields& fields, const Record& record);
     Step atomic(const Fields& fields, const Record& record);
     Step atomic_response(const Fields& fields, const Record& record);
+    Pulled pull_from_peer(std::span<const iovec> to, std::span<const iovec> from);
     Step fetch(const Fields& fields, const Record& record, std::span<const iovec> to);
     Step fetch_write(const Fields& fields, const Record& record, std::byte* at);
     std::span<const std::byte> start_of(const Fields& fields, const Record& record) const;
     Step fetch_settled(const Fields& fields, const Record& record, std::span<const iovec> to);
     Step fetch_elsewhere(const Fields& fields, const Record& record, std::span<const iovec> to);
-    bool still_there() const;
+    bool still_there() const { return channel_.is_peer_there(); }
     Step lose();
     Step fail(iwarp::TerminateCode code, const char* what, Fault::Kind kind = Fault::Kind::peer);
     Step deny(const iwarp::Complaint& why);
@@ -116,7 +121,7 @@ class Receiver {
     const Side side_;
     const Image peer_;
     const bool pulls_;
-    const int wake_socket_;
+    const Channel& channel_;
     engine::Inbox inbox_;
     std::uint64_t number_ = 0; // records taken in all
     std::uint64_t bytes_ = 0;  // of the byte ring in all

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// The memory that the two processes of a connection share: for each direction a ring
+// The memory that two processes share: for each connection, and each of its directions, a ring
 // of records, a ring of bytes for what does not fit into a record, and a page part
 // with what its owner has taken. It has no name; its descriptor is passed and closed.
 // Nothing that the peer writes here is trusted: values are copied once and checked.
@@ -14,6 +14,7 @@
 
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -109,6 +110,17 @@ struct Control {
     // 1: the owner's endpoint has nothing to do with the connection any more. What was copied from
     // an address that a message named (engine::Link::copy_from_peer()) is void.
     std::atomic<std::uint32_t> parted;
+    // Of Stage: how much of the owner's is still there.
+    std::atomic<std::uint32_t> stage;
+    // 1: the owner is copying from its peer's memory at this moment, and takes nothing else.
+    std::atomic<std::uint32_t> copying;
+};
+
+// What its owner has of a connection. It goes up.
+enum Stage : std::uint32_t {
+    kThere = 0,
+    kGone = 1, // nothing comes any more, and nothing of the owner's is copied
+    kLeft = 2, // nobody looks at it: its memory may become another connection's
 };
 
 // A bit set.
@@ -130,8 +142,10 @@ struct Doorbell {
     static constexpr std::size_t kWords = 64;
     static constexpr std::size_t kPlaces = 64 * kWords;
     alignas(64) std::atomic<std::uint64_t> words; // bit i: places[i] has some
-    // The owner sleeps: who sets a bit wakes it, by the socket of that connection.
+    // The owner sleeps: who sets a bit wakes it, by the peering's socket.
     alignas(64) std::atomic<std::uint32_t> asleep;
+    // 1 + the number of the processor that the owner polls on; 0: it does not, or does not say.
+    std::atomic<std::uint32_t> processor;
     alignas(64) std::array<std::atomic<std::uint64_t>, kWords> places;
 };
 
@@ -146,11 +160,12 @@ struct Layout {
     std::array<Control, 2> control;            // of the initiator, of the responder
     std::array<Record, kRecords> of_responder;
     std::array<std::array<std::byte, kRing>, 2> bytes;
-    // Of the first connection between two domains, for those that come after it as well. Else
-    // they are never touched.
+    // Of the first place of a peering, of its guest and of its host, for all connections. Else they
+    // are never touched.
     std::array<Doorbell, 2> doorbells;
 };
-static_assert(offsetof(Layout, control) % kPage == kFirstRecords * sizeof(Record) &&
+static_assert(sizeof(Layout) % kPage == 0 &&
+              offsetof(Layout, control) % kPage == kFirstRecords * sizeof(Record) &&
               2 * kFirstRecords * sizeof(Record) + sizeof(Layout::control) <= kPage);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
@@ -178,25 +193,41 @@ struct Side {
     const std::byte* in_bytes = nullptr;
 };
 
-// The mapping, which lasts as long as any copy of this.
+// A mapping of so many of them, one behind the other, which lasts as long as any copy of this.
 class Segment {
   public:
     // A new one, zeroed, and in `fd` a descriptor for the peer, the caller's to close.
     // Without one -errno in `error`.
-    static Segment create(int& fd, int& error);
+    static Segment create(int& fd, int& error, std::size_t count = 1);
     // The peer's, by its descriptor. Refused with -EBADF where that is not of the right
     // size, or could be made smaller while it is used.
-    static Segment adopt(int fd, int& error);
+    static Segment adopt(int fd, int& error, std::size_t count = 1);
 
-    explicit operator bool() const { return layout_ != nullptr; }
-    Side side(bool initiator) const;
-    Doorbell& doorbell(bool of_initiator) const { return layout_->doorbells[of_initiator ? 0 : 1]; }
+    explicit operator bool() const { return layouts_ != nullptr; }
+    Side side(bool initiator, std::size_t index = 0) const;
+    Doorbell& doorbell(bool of_guest) const { return layouts_.get()->doorbells[of_guest ? 0 : 1]; }
+    // Nobody uses that one: what a connection relies on is zero, and what was seldom touched is
+    // given back. The doorbells stay.
+    void renew(std::size_t index) const;
 
   private:
-    static Segment map(int fd, int& error);
+    static Segment map(int fd, int& error, std::size_t count);
 
-    std::shared_ptr<Layout> layout_;
+    std::shared_ptr<Layout> layouts_; // the first
 };
+
+// Chunks of a peering's memory, and the places in them: each makes four times as many of those
+// that there were, up to Doorbell::kPlaces.
+inline constexpr std::size_t kChunks = 7;
+constexpr std::size_t chunk_of(std::uint32_t place) {
+    return (static_cast<std::size_t>(std::bit_width(place)) + 1) / 2;
+}
+constexpr std::uint32_t first_of(std::size_t chunk) {
+    return chunk == 0 ? 0 : std::uint32_t{1} << 2 * (chunk - 1);
+}
+constexpr std::size_t places_in(std::size_t chunk) { return first_of(chunk + 1) - first_of(chunk); }
+static_assert(first_of(kChunks) == Doorbell::kPlaces && chunk_of(0) == 0 && chunk_of(1) == 1 &&
+              chunk_of(3) == 1 && chunk_of(4) == 2 && chunk_of(Doorbell::kPlaces - 1) == 6);
 
 // The place of a piece of `size` bytes behind `position` bytes in all: `skip` bytes are
 // left out so that it is in one piece.

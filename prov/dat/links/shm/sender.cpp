@@ -106,9 +106,11 @@ Record* Sender::claim(std::size_t ring_bytes) {
 // plus 1, or 0 where there is no room. `elsewhere` is set where it stays where it lies.
 std::uint64_t Sender::send_piece(const Payload& payload, const Head& head, bool& elsewhere) {
     const std::uint64_t left = payload.length - payload.done;
-    const bool is_short = payload.done == 0 && left <= kInline;
-    const bool pulled = payload.may_be_pulled && payload.length > kCopied &&
-                        side_.peers->pulls.load(std::memory_order_relaxed) != 0;
+    const bool is_short = left <= kInline; // all of it, or what is left behind full pieces
+    const bool is_long = payload.length > kCopiedUnattended &&
+                         (payload.length > kCopied || !endpoint_.domain().is_attended());
+    const bool pulled =
+        is_long && payload.may_be_pulled && side_.peers->pulls.load(std::memory_order_relaxed) != 0;
     const std::uint64_t size = pulled     ? std::min(left, kPulled)
                                : is_short ? left
                                           : std::min<std::uint64_t>(left, kPiece);

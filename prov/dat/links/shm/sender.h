@@ -61,6 +61,12 @@ class Sender final : private engine::RegionWatcher {
     bool waits() const { return stuck_ || confirmations_.awaited(); }
     // The peer's part of the shared memory says more than when last looked at.
     bool may_go_on() const;
+    // Of what awaits completion the peer may have placed more than when last looked at: that
+    // completes before what the peer has sent since, which may be an answer to it.
+    bool awaits_word() const { return confirmations_.awaited(); }
+    bool has_word() const {
+        return side_.peers->placed.load(std::memory_order_relaxed) != confirmed_;
+    }
     // Looks at it: completes what is placed, and finds room. False: Result::violated.
     bool look();
     engine::Refusal refusal() const { return refusal_; }
@@ -84,10 +90,13 @@ class Sender final : private engine::RegionWatcher {
     void ask_again(std::uint32_t number);
 
   private:
-    // A payload beyond this is copied by the peer from where it lies, in pieces. What was just
-    // written lies in this processor's cache, and up to here two copies by two processors are
-    // sooner done. 16 KiB with a header of a layer above stays below.
-    static constexpr std::uint64_t kCopied = 24 * 1024;
+    // A payload beyond this is copied by the peer from where it lies, in pieces. Two copies by two
+    // processors, piece by piece through a ring that stays in the cache, are sooner done than one
+    // with process_vm_readv(2) at any length, but what the ring does not hold at once waits for
+    // this side's program to poll again. So what goes through it is as long as the ring, with a
+    // header of a layer above; and shorter where the program does not poll.
+    static constexpr std::uint64_t kCopied = kRing + 256;
+    static constexpr std::uint64_t kCopiedUnattended = 24 * 1024;
     static constexpr std::uint64_t kPulled = 1024 * 1024;
 
     struct Open { // a read or atomic on its way
@@ -246,8 +255,7 @@ inline void Sender::sent(engine::Request& request, bool elsewhere) {
 
 inline bool Sender::may_go_on() const {
     return (stuck_ && side_.peers->records_taken.load(std::memory_order_relaxed) != taken_) ||
-           (confirmations_.awaited() &&
-            side_.peers->placed.load(std::memory_order_relaxed) != confirmed_);
+           (awaits_word() && has_word());
 }
 
 } // namespace dat::shm

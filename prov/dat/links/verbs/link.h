@@ -221,7 +221,6 @@ class Link final : public engine::MemoryLink, public CmSink, private engine::Tim
     mutable const ibv_wc* end_ = nullptr;
     core::CompletionQueue* offered_to_ = nullptr; // what is left of batch_, as far as it is plain
     std::uint32_t binds_ = 0;                     // on their way
-    std::uint32_t idle_polls_ = 0;
     Opening opening_{*this};
     std::uint64_t unheard_ = 0; // the receive that the peer's first message completes
     int times_ready_ = 0;       // the peer was told that it may send
