@@ -24,7 +24,9 @@ constexpr char kNotTold[] =
     "a device does not tell what peers do to memory, nor which messages are solicited";
 constexpr char kByAddress[] = "memory of a device is named by its address";
 constexpr char kOtherName[] = "a device is a domain of another name than its interface";
-constexpr char kNoRdm[] = "endpoints of many peers are offered without a device";
+constexpr char kByDevice[] = "keys are the device's, and of what is mapped when it is registered";
+constexpr char kSomeRma[] =
+    "over a device FI_EP_RDM has no FI_DELIVERY_COMPLETE by default with FI_RMA";
 constexpr char kNoDelivery[] = "devices do not offer FI_DELIVERY_COMPLETE";
 constexpr char kDataTakes[] = "a write with remote CQ data takes a receive on a device (U-62)";
 constexpr char kStopped[] = "the device of a process that is stopped goes on answering";
@@ -68,9 +70,8 @@ constexpr Exception kExceptions[] = {
     {"rxe", "data_write/more_than_the_queue_holds__waits_and_none_is_lost", kDataTakes},
     {"rxe", "data_write/without_FI_RX_CQ_DATA__takes_no_receive", kDataTakes},
     {"rxe", "info_interface/named_by_the_environment__is_the_only_one", kOtherName},
-    {"rxe", "info_hints/the_type_of_an_address_vector__is_left_to_the_program", kNoRdm},
-    {"rxe", "info_hints/what_mpi_libraries_ask_for__is_offered", kNoRdm},
-    {"rxe", "info_rxm/with_the_order_of_atomics__is_offered", kNoRdm},
+    {"rxe", "info_hints/what_mpi_libraries_ask_for__is_offered", kSomeRma},
+    {"rxe", "info_rxm/with_the_order_of_atomics__is_offered", kSomeRma},
     {"rxe", "killed_peer/amid_our_large_send__flushes_it", kStopped},
     {"rxe", "killed_peer/amid_our_small_sends__completes_each_once", kStopped},
     {"rxe", "killed_peer/amid_our_write__flushes_it", kStopped},
@@ -79,6 +80,10 @@ constexpr Exception kExceptions[] = {
     {"rxe", "level/of_a_send_without_a_receive__is_kept", kAnswered},
     {"rxe", "level/of_a_write_that_is_refused__tells_at_once", kNoDelivery},
     {"rxe", "multi_receive/*", kNoMulti},
+    {"rxe", "rdm/a_region_of_all_memory__is_what_is_mapped_when_a_peer_comes", kByDevice},
+    {"rxe", "rdm/keys_of_8_bytes__reach_the_memory_of_a_peer", kByDevice},
+    {"rxe", "rdm/an_injected_write__is_counted_at_the_level_of_the_endpoint", kSomeRma},
+    {"rxe", "rdm/reads_of_a_peer__are_counted_and_messages_that_it_reads_are_not", kNotTold},
     {"rxe", "solicited_send/marks_the_receivers_completion", kNotTold},
     {"rxe", "atomic/each_operation__does_what_it_says",
      "a device has the operations that of_devices__do_what_they_say tries"},
@@ -131,13 +136,16 @@ constexpr Exception kExceptions[] = {
      kLikeReject},
     {"*siw*", "data_*/*", "iWARP devices have no remote CQ data"},
     {"siw*", "info_interface/named_by_the_environment__is_the_only_one", kOtherName},
-    {"siw*", "info_hints/the_type_of_an_address_vector__is_left_to_the_program", kNoRdm},
-    {"siw*", "info_hints/what_mpi_libraries_ask_for__is_offered", kNoRdm},
-    {"siw*", "info_rxm/with_the_order_of_atomics__is_offered", kNoRdm},
+    {"siw*", "info_hints/what_mpi_libraries_ask_for__is_offered", kSomeRma},
+    {"siw*", "info_rxm/with_the_order_of_atomics__is_offered", kSomeRma},
     {"*siw*", "level/of_a_send_without_a_receive__is_kept", kNoReceive},
     {"*siw*", "level/of_a_write_that_is_refused__tells_at_once", kRefused},
     {"*siw", "multi_receive/*", kNoMulti},
     {"siw*", "multi_receive/in_several_segments__is_refused", kNoMulti},
+    {"siw", "rdm/a_region_of_all_memory__is_what_is_mapped_when_a_peer_comes", kByDevice},
+    {"siw", "rdm/keys_of_8_bytes__reach_the_memory_of_a_peer", kByDevice},
+    {"siw", "rdm/an_injected_write__is_counted_at_the_level_of_the_endpoint", kSomeRma},
+    {"siw", "rdm/reads_of_a_peer__are_counted_and_messages_that_it_reads_are_not", kNotTold},
     {"*siw*", "solicited_send/marks_the_receivers_completion", kNotTold},
     {"*siw*", "atomic/*", "iWARP devices have no atomics"},
     {"*siw*", "message_no_receive/*", kNoReceive},

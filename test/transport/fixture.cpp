@@ -22,7 +22,8 @@ namespace {
 // Of the guest, as is rxe below (test/vm/guest.sh). Connections from a device to software on the
 // same host go to an address of the device's own interface: rdma_cm leaves by the interface that
 // the other side's address is on.
-constexpr Transport kSiw{"siw", false, AF_INET, "192.0.2.1", FI_PROGRESS_AUTO, true};
+constexpr Transport kSiw{"siw", false,   AF_INET,  "192.0.2.1", FI_PROGRESS_AUTO,
+                         true,  nullptr, FI_ATOMIC};
 constexpr Transport kBesideSiw{"iwarp_ipv4", false, AF_INET, kSiw.address, FI_PROGRESS_AUTO};
 
 constexpr std::array kTransports{

@@ -81,6 +81,7 @@ struct Transport {
     bool device = false; // of an RDMA device; only where DAT_TRANSPORT names it
     // The other side of a Pair, or a Child, where that is another; as above.
     const Transport* partner = nullptr;
+    std::uint64_t missing_caps = 0; // of FI_EP_RDM, which are offered elsewhere
     const Transport& other() const { return partner ? *partner : *this; }
 };
 

@@ -90,6 +90,13 @@ class RdmNode {
     RdmNode(const RdmNode&) = delete;
     RdmNode& operator=(const RdmNode&) = delete;
 
+    // What peers call memory of this domain at its beginning.
+    std::uint64_t at(const void* memory) const {
+        return (info_->domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0
+                   ? reinterpret_cast<std::uintptr_t>(memory)
+                   : 0;
+    }
+
     // The endpoint alone. It may wait for its peers, which others than its caller have to move.
     void close() {
         if (ep) {
@@ -217,6 +224,10 @@ class RdmNode {
         fi_info* hints = fi_allocinfo();
         hints->ep_attr->type = FI_EP_RDM;
         hints->caps = options_.caps;
+        if (transport.device) {
+            hints->caps &= ~transport.missing_caps;
+            hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+        }
         hints->mode = FI_CONTEXT;
         hints->addr_format = transport.family == AF_INET ? FI_SOCKADDR_IN : FI_SOCKADDR_IN6;
         hints->domain_attr->threading = options_.threading;
@@ -230,7 +241,9 @@ class RdmNode {
                             options_.port ? service.c_str() : nullptr, FI_SOURCE, hints, &list));
         fi_freeinfo(hints);
         for (fi_info* each = list; each && !info_; each = each->next) { // not that of ofi_rxm
-            if (std::strcmp(each->fabric_attr->prov_name, provider()) == 0) {
+            const bool device = std::strchr(each->domain_attr->name, '/') != nullptr;
+            if (std::strcmp(each->fabric_attr->prov_name, provider()) == 0 &&
+                device == transport.device) {
                 info_ = fi_dupinfo(each);
             }
         }

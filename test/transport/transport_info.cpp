@@ -257,20 +257,17 @@ TRANSPORT_TEST(info_hints, what_cannot_be_met__is_no_data) {
     with([](fi_info& info) { info.ep_attr->protocol = FI_PROTO_SHM; });
 }
 
-// Without a device, for that is what has it.
 TRANSPORT_TEST(info_hints, rdm__is_offered_without_layering) {
     only_dat();
     const Info hints = hints_for(transport);
     hints->ep_attr->type = FI_EP_RDM;
     hints->caps = 0;
-    if (transport.device) {
-        return require_no_data(hints);
-    }
+    const int required = transport.device ? FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY : 0;
     const Answer answer = ask(hints.get(), nullptr, nullptr, kCoreProvidersOnly);
     cr_assert_eq(answer.result, 0);
     for (const fi_info* each = answer.info.get(); each; each = each->next) {
         cr_assert_eq(each->ep_attr->type, FI_EP_RDM);
-        cr_assert_eq(each->domain_attr->mr_mode, 0);
+        cr_assert_eq(each->domain_attr->mr_mode, required);
         cr_assert_eq(each->caps & (FI_SOURCE | FI_SOURCE_ERR), FI_SOURCE);
     }
 }
@@ -305,7 +302,7 @@ TRANSPORT_TEST(info_hints, no_type__is_answered_by_msg_before_rdm) {
         cr_assert(!rdm || each->ep_attr->type == FI_EP_RDM);
         rdm = each->ep_attr->type == FI_EP_RDM;
     }
-    cr_assert_eq(rdm, !transport.device);
+    cr_assert(rdm);
 }
 
 // What Open MPI's mtl/ofi and MPICH's ch4:ofi ask for (prov/dat/README.md).

@@ -69,6 +69,9 @@ class MessageSink {
     // what is looked at is copied before. False: it is none that the peer may send; the connection
     // is broken.
     virtual bool arrived(const std::byte* message, std::size_t size) = 0;
+    // The memory that such a message lay in can take another one: of a link whose peer has to know
+    // how many there are (links/verbs/message_buffers.h).
+    virtual void buffer_free() {}
     // Where the payload of a message goes of which not all has come.
     struct Placement {
         std::size_t head = 0; // bytes before the payload; 0: nowhere, it is kept until it is whole

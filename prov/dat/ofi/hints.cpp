@@ -102,8 +102,7 @@ class Comparison {
 
 bool check_endpoint(const fi_ep_attr& ep, std::uint64_t caps, const Offering& o, Comparison& c) {
     if (number_of(ep.type) != FI_EP_UNSPEC && number_of(ep.type) != number_of(o.type)) {
-        return c.refuse_routine("ep_attr->type: FI_EP_MSG is offered, and FI_EP_RDM without a "
-                                "device");
+        return c.refuse_routine("ep_attr->type: FI_EP_MSG and FI_EP_RDM are offered");
     }
     if (ep.tx_ctx_cnt == FI_SHARED_CONTEXT) {
         return c.refuse_routine("ep_attr->tx_ctx_cnt = FI_SHARED_CONTEXT: shared transmit contexts "
@@ -421,6 +420,24 @@ Offering offering_of(const verbs::Device& device) {
                 .read_segments =
                     std::min(device.read_segments, static_cast<std::uint32_t>(o.iov_limit)),
                 .operations = static_cast<std::uint32_t>(o.queue_size)};
+    return o;
+}
+
+Offering rdm_offering_of(const verbs::Device& device, std::uint64_t caps) {
+    const Offering on_device = offering_of(device);
+    Offering o = make_rdm();
+    o.caps &= ~(FI_RMA_EVENT | (device.atomics ? 0 : FI_ATOMIC));
+    o.mr_mode = on_device.mr_mode;
+    o.wished_mode = on_device.wished_mode;
+    o.iov_limit = on_device.iov_limit;
+    o.remote_segments = on_device.remote_segments;
+    o.limits = on_device.limits;
+    o.limits.operations = kMaxRdmQueueSize;
+    // Messages are read in pieces; what the program reads and writes itself is not.
+    if (caps == 0 || (caps & FI_RMA) != 0) {
+        o.message_size = on_device.message_size;
+        o.tx_op_flags &= ~FI_DELIVERY_COMPLETE;
+    }
     return o;
 }
 

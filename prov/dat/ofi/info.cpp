@@ -334,9 +334,11 @@ int Search::run(const char* node, const char* service, Info& result) {
     if (transport != Transport::soft) {
         verbs::log_unusable();
     }
+    std::vector<std::optional<verbs::Device>> at; // of each route, the device there
     for (const Route& route : routes_) {
-        const auto device = transport != Transport::soft ? verbs::device_at(route.source)
-                                                         : std::optional<verbs::Device>();
+        const auto& device =
+            at.emplace_back(transport != Transport::soft ? verbs::device_at(route.source)
+                                                         : std::optional<verbs::Device>());
         devices |= device.has_value();
         if (device) {
             const Offering offering = offering_of(*device);
@@ -356,7 +358,17 @@ int Search::run(const char* node, const char* service, Info& result) {
             }
         }
     }
-    for (const Route& route : routes_) {
+    for (std::size_t i = 0; i < routes_.size(); ++i) {
+        const Route& route = routes_[i];
+        if (at[i]) {
+            const Offering offering = rdm_offering_of(*at[i], hints_ ? hints_->caps : 0);
+            Refusal device_why;
+            if (!fits(offering, device_why)) {
+                why = asks_for_rdm() ? device_why : why;
+            } else if (names_fit(*route.local, at[i]->name.c_str())) {
+                add(offer(route, at[i]->name.c_str(), offering));
+            }
+        }
         if (rdm && names_fit(*route.local, route.local->interface)) {
             add(offer(route, route.local->interface, rdm_offering()));
         }

@@ -69,8 +69,11 @@ struct Offering {
     fi_dat_limits limits;
 };
 const Offering& soft_offering();
-const Offering& rdm_offering(); // the software one's FI_EP_RDM
 Offering offering_of(const verbs::Device& device);
+// FI_EP_RDM: of the software domain, and of that of a device, for a program that asks for `caps`
+// (0: all).
+const Offering& rdm_offering();
+Offering rdm_offering_of(const verbs::Device& device, std::uint64_t caps);
 
 // Why hints do not agree with what is offered.
 struct Refusal {

@@ -87,6 +87,15 @@ int refuse_peer(const char* call) {
     return -FI_EOPNOTSUPP;
 }
 
+// It would take one of the buffers that the peer has for messages.
+int refuse_data_to_peer(const char* call) {
+    DAT_WARN(ep_data,
+             "%s: FI_REMOTE_CQ_DATA of a write is not offered by FI_EP_RDM over a device; of a "
+             "message it is",
+             call);
+    return -FI_EOPNOTSUPP;
+}
+
 int refuse_without_reads(const char* call, bool is_read) {
     DAT_WARN(ep_data, "%s: the peer serves no RDMA reads (its IRD is 0)%s", call,
              is_read ? "" : ", by which FI_DELIVERY_COMPLETE would be known; use another level");

@@ -93,6 +93,7 @@ int refuse_length(const char* call, std::size_t length, std::size_t offered) __a
 int refuse_inject(const char* call, std::size_t length, std::size_t offered) __attribute__((cold));
 int refuse_key(const char* call, std::uint64_t key) __attribute__((cold));
 int refuse_shared(const char* call) __attribute__((cold));
+int refuse_data_to_peer(const char* call) __attribute__((cold));
 int refuse_peer(const char* call) __attribute__((cold));
 int refuse_without_reads(const char* call, bool is_read) __attribute__((cold));
 int refuse_state(const char* call, Endpoint& ep) __attribute__((cold));
@@ -220,6 +221,10 @@ inline int check_peer(const char* call, engine::Endpoint& endpoint, engine::OpCo
     }
     if (((flags & FI_REMOTE_CQ_DATA) != 0 || engine::is_atomic(op)) && !link->dat_peer()) {
         return refuse_peer(call);
+    }
+    if ((flags & FI_REMOTE_CQ_DATA) != 0 && op == engine::OpCode::write && endpoint.sink() &&
+        link->kind() == engine::LinkKind::verbs) {
+        return refuse_data_to_peer(call);
     }
     const bool read = engine::is_answered(op);
     if (!read && (flags & FI_DELIVERY_COMPLETE) == 0) {

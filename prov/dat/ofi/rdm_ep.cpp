@@ -15,6 +15,7 @@
 #include "ofi/provider.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <poll.h>
@@ -24,7 +25,9 @@ namespace dat::ofi {
 namespace {
 
 constexpr std::uint64_t kNeedsTxQueue = FI_SEND | FI_READ | FI_WRITE;
-constexpr std::size_t kPeerQueue = 144; // requests that are outstanding with one peer
+// Requests that are outstanding with one peer; on a device each has a buffer for a message.
+constexpr std::size_t kPeerQueue = 144;
+constexpr std::size_t kDevicePeerQueue = 64;
 constexpr int kBacklog = 4096;
 constexpr std::uint32_t kAttempts = 64; // at once
 constexpr unsigned kGlance = 4;         // peers that are looked at for one that is not used
@@ -63,7 +66,7 @@ int control(fid_t f, int command, void* arg) {
     case FI_GETOPSFLAG:
         return get_default_flags(ep, *static_cast<std::uint64_t*>(arg));
     case FI_SETOPSFLAG:
-        return set_default_flags(ep, rdm_offering(), *static_cast<const std::uint64_t*>(arg));
+        return set_default_flags(ep, ep.offering(), *static_cast<const std::uint64_t*>(arg));
     default:
         return -FI_ENOSYS;
     }
@@ -162,6 +165,17 @@ net::SocketAddress address_in(const rdm::Hello& hello) {
                                   hello.scope);
 }
 
+std::unique_ptr<AnyListener> make_listener(AnyListenerOwner& owner, Domain& domain) {
+    if (domain.device()) {
+        return std::make_unique<HardListener>(owner, domain.fabric().raw_data());
+    }
+    return std::make_unique<SoftListener>(owner, domain.engine().settings());
+}
+
+Offering offering_in(Domain& domain, std::uint64_t caps) {
+    return domain.device() ? rdm_offering_of(domain.device()->device(), caps) : rdm_offering();
+}
+
 core::RdmIdentity draw_identity() {
     const auto now = std::chrono::system_clock::now().time_since_epoch();
     return {static_cast<std::uint64_t>(
@@ -175,17 +189,19 @@ RdmEndpoint::RdmEndpoint(Domain& domain, Info info, void* context)
     : fid_ep{}, Bindings(domain, info->tx_attr->op_flags, info->rx_attr->op_flags),
       info_(std::move(info)), peer_info_(fi_dupinfo(info_.get())),
       zone_(Endpoint::zone_of(domain, *info_)), inject_size_(info_->tx_attr->inject_size),
-      directs_((info_->caps & FI_DIRECTED_RECV) != 0),
+      offering_(offering_in(domain, info_->caps)), directs_((info_->caps & FI_DIRECTED_RECV) != 0),
       tells_unknown_((info_->caps & FI_SOURCE_ERR) != 0), name_(address_in(*info_)),
-      listener_(std::make_unique<SoftListener>(static_cast<AnyListenerOwner&>(*this),
-                                               domain.engine().settings())) {
+      listener_(make_listener(static_cast<AnyListenerOwner&>(*this), domain)) {
     if (!peer_info_) {
         throw std::bad_alloc();
     }
     self_.identity = draw_identity();
     secret_ = {engine::random_bits(), engine::random_bits()};
     peer_info_->ep_attr->type = FI_EP_MSG;
-    peer_info_->tx_attr->size = kPeerQueue;
+    peer_info_->tx_attr->size =
+        domain.device()
+            ? std::min(kDevicePeerQueue, offering_of(domain.device()->device()).queue_size)
+            : kPeerQueue;
     peer_info_->rx_attr->size = 1;
     peer_info_->tx_attr->inject_size = soft_offering().inject_size;
     fid.fclass = FI_CLASS_EP;
@@ -335,9 +351,10 @@ int RdmEndpoint::enable() {
                                      .tagged = FI_RECV | FI_TAGGED,
                                      .with_data = FI_REMOTE_CQ_DATA,
                                      .released = FI_MULTI_RECV};
-    const auto most = static_cast<std::uint32_t>(rdm_offering().queue_size);
-    auto messages =
-        std::make_unique<rdm::Messages>(domain_.engine(), zone_.get(), flags, most, most);
+    const auto most = static_cast<std::uint32_t>(offering_.queue_size);
+    rdm::ReadRegistrar* const registrar = domain_.device() ? this : nullptr;
+    auto messages = std::make_unique<rdm::Messages>(domain_.engine(), zone_.get(), flags, most,
+                                                    most, registrar);
     if (const int rc = listener_->listen(kBacklog)) {
         DAT_WARN(ep_ctrl, "fi_enable(): cannot listen on %s: %s", name_.text().c_str(),
                  std::strerror(-rc));
@@ -478,6 +495,35 @@ rdm::Hello RdmEndpoint::hello() const {
     return hello;
 }
 
+std::span<const std::byte> RdmEndpoint::write(const rdm::Hello& hello, HelloBytes& to) const {
+    if (domain_.device()) {
+        rdm::put_brief(to.data(), hello);
+        return std::span(to).first(rdm::kBriefHelloSize);
+    }
+    rdm::put(to.data(), hello);
+    return to;
+}
+
+bool RdmEndpoint::add(const engine::Iov& memory, std::uint32_t& key) {
+    verbs::Domain& device = *domain_.device();
+    ibv_mr* const made =
+        device.register_memory(zone_.get(), memory.base, memory.length, {.remote_read = true});
+    if (!made) {
+        DAT_WARN(ep_data, "a message of %zu bytes cannot be registered with %s: %s", memory.length,
+                 device.device().name.c_str(), std::strerror(errno));
+        return false;
+    }
+    key = verbs::Domain::key_of(made);
+    return true;
+}
+
+void RdmEndpoint::remove(const engine::Iov& memory, std::uint32_t key) {
+    verbs::Domain& device = *domain_.device();
+    if (ibv_mr* const made = device.memory().region(memory.base, key, false)) {
+        device.deregister(made);
+    }
+}
+
 void RdmEndpoint::attempt(RdmPeer& peer) {
     waiting_.push(peer);
     if (attempting_ < kAttempts) {
@@ -527,7 +573,12 @@ void RdmEndpoint::announce(std::unique_ptr<Incoming> request) {
                  request->peer().text().c_str());
         return;
     }
-    const net::SocketAddress named = address_in(hello);
+    net::SocketAddress named = request->peer();
+    if (hello.family == 0) {
+        named.set_port(hello.port);
+    } else {
+        named = address_in(hello);
+    }
     if (!comes_from(named, request->peer())) {
         DAT_WARN(ep_ctrl,
                  "a connection request of %s is refused: it says that it is the reliable datagram "
@@ -564,10 +615,9 @@ void RdmEndpoint::announce(std::unique_ptr<Incoming> request) {
 
 int open_rdm(fid_domain* domain, fi_info* info, fid_ep** ep, void* context) {
     Refusal why;
-    if (!info->ep_attr || !info->tx_attr || !info->rx_attr || domain_of(domain).device() ||
-        !agrees(*info, fi_version(), rdm_offering(), why)) {
-        DAT_WARN(ep_ctrl, "fi_endpoint(): %s",
-                 *why.what ? why.what : "FI_EP_RDM is not offered over a device");
+    if (!info->ep_attr || !info->tx_attr || !info->rx_attr ||
+        !agrees(*info, fi_version(), offering_in(domain_of(domain), info->caps), why)) {
+        DAT_WARN(ep_ctrl, "fi_endpoint(): %s", *why.what ? why.what : "the info has no attributes");
         return -FI_EINVAL;
     }
     return no_throw([&] {

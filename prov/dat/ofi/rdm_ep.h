@@ -17,8 +17,10 @@
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_tagged.h>
 
+#include <array>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -28,6 +30,7 @@ class RdmEndpoint final : public fid_ep,
                           public Bindings,
                           private AnyListenerOwner,
                           private AddressUser,
+                          private rdm::ReadRegistrar,
                           private engine::Pollable {
   public:
     RdmEndpoint(Domain& domain, Info info, void* context); // throws std::bad_alloc
@@ -46,6 +49,7 @@ class RdmEndpoint final : public fid_ep,
     void set_tx_flags(std::uint64_t flags);
     std::size_t inject_size() const { return inject_size_; }
     std::size_t message_size() const { return message_size_; }
+    const Offering& offering() const { return offering_; }
     bool directs_receives() const { return directs_; }
     void set_min_multi(std::size_t least);
 
@@ -65,6 +69,9 @@ class RdmEndpoint final : public fid_ep,
     // What only its own connection with itself says: other peers are told its identity.
     const core::RdmIdentity& secret() const { return secret_; }
     rdm::Hello hello() const;
+    // What it says of itself as it connects, in the form that the domain has room for.
+    using HelloBytes = std::array<std::byte, rdm::kHelloSize>;
+    std::span<const std::byte> write(const rdm::Hello& hello, HelloBytes& to) const;
     // Its make_ready() may fail, and be called again. It is not destroyed under the lock. Throws
     // std::bad_alloc.
     std::unique_ptr<Endpoint> make_endpoint(EndpointWatcher& watcher);
@@ -86,6 +93,8 @@ class RdmEndpoint final : public fid_ep,
     bool wants_more() override { return true; }
     void named(const net::SocketAddress& address, fi_addr_t number) override;
     void removed(fi_addr_t number) override;
+    bool add(const engine::Iov& memory, std::uint32_t& key) override;
+    void remove(const engine::Iov& memory, std::uint32_t key) override;
     void ready(std::uint32_t events) override;
 
     RdmPeer* new_peer(fi_addr_t number, int& error);
@@ -100,7 +109,8 @@ class RdmEndpoint final : public fid_ep,
     ZoneHandle zone_;
     AddressVector* av_ = nullptr;
     const std::size_t inject_size_;
-    const std::size_t message_size_ = rdm_offering().message_size;
+    const Offering offering_;
+    const std::size_t message_size_ = offering_.message_size;
     const bool directs_;
     const bool tells_unknown_; // FI_SOURCE_ERR
     net::SocketAddress name_;

@@ -25,8 +25,6 @@ namespace {
 constexpr core::RdmPeer::Limits kLimits;
 constexpr std::chrono::seconds kConnectTimeout{10};
 
-using Bytes = std::array<std::byte, rdm::kHelloSize>;
-
 core::RdmReply reply_in(const rdm::Hello& hello) {
     return {hello.from, hello.number, hello.refusal};
 }
@@ -207,6 +205,7 @@ bool RdmPeer::make(std::unique_ptr<Endpoint>& endpoint, std::unique_ptr<Endpoint
     if (!endpoint && no_throw([&] {
                          if (!unready) {
                              unready = of_.make_endpoint(watcher);
+                             unready->engine().set_sink(this); // which a device has memory for
                          }
                          return unready->make_ready();
                      }) == 0) {
@@ -220,7 +219,6 @@ bool RdmPeer::make_endpoint() {
         return false;
     }
     drop();
-    endpoint_->engine().set_sink(this);
     return endpoint_->engine().core().state() == core::State::unconnected ||
            endpoint_->engine().reset();
 }
@@ -236,10 +234,9 @@ void RdmPeer::begin_attempt() {
         hello.from = says.from;
         hello.to = is_self() ? of_.secret() : says.to;
         hello.number = says.number;
-        Bytes bytes;
-        put(bytes.data(), hello);
+        RdmEndpoint::HelloBytes bytes;
         current_ = machine_.connection();
-        rc = endpoint_->connect_watched(address_, bytes, kConnectTimeout);
+        rc = endpoint_->connect_watched(address_, of_.write(hello, bytes), kConnectTimeout);
     }
     if (rc) {
         DAT_INFO(ep_ctrl, "cannot connect to the peer %s: %s", address_.text().c_str(),
@@ -255,9 +252,8 @@ void RdmPeer::refuse(Incoming& request, const Answer& answer) {
     rdm::Hello hello = of_.hello();
     hello.number = reply.given_up;
     hello.refusal = reply.refusal;
-    Bytes bytes;
-    put(bytes.data(), hello);
-    request.reject(bytes);
+    RdmEndpoint::HelloBytes bytes;
+    request.reject(of_.write(hello, bytes));
 }
 
 void RdmPeer::requested(Incoming& request, const rdm::Hello& hello) {
@@ -276,11 +272,9 @@ void RdmPeer::requested_by_self(Incoming& request) {
     }
     engine::Endpoint& far = far_end_->engine();
     far.disconnect(false);
-    far.set_sink(this);
     if (far.core().state() == core::State::unconnected || far.reset()) {
-        Bytes bytes;
-        put(bytes.data(), of_.hello());
-        far_end_->accept_watched(request, bytes);
+        RdmEndpoint::HelloBytes bytes;
+        far_end_->accept_watched(request, of_.write(of_.hello(), bytes));
     }
 }
 
@@ -293,10 +287,9 @@ void RdmPeer::accept(Incoming& request, const Answer& answer) {
     if (make_endpoint()) {
         rdm::Hello hello = of_.hello();
         hello.number = core::RdmPeer::reply(of_.self(), answer).given_up;
-        Bytes bytes;
-        put(bytes.data(), hello);
+        RdmEndpoint::HelloBytes bytes;
         current_ = machine_.connection();
-        rc = endpoint_->accept_watched(request, bytes);
+        rc = endpoint_->accept_watched(request, of_.write(hello, bytes));
     }
     if (rc) {
         DAT_INFO(ep_ctrl, "cannot accept the peer %s: %s", address_.text().c_str(),

@@ -60,7 +60,8 @@ void Peer::owe_done(std::uint64_t id) {
     run_soon();
 }
 
-// What every message begins with. False: it says that more was taken than was sent.
+// What every message begins with. False: it says that more was taken, or is free again, than was
+// sent.
 [[gnu::always_inline]] inline bool Peer::take_head(const std::byte* message, Head& head) {
     get(message, head);
     // The compiler may not read it again from where the peer can change it.
@@ -69,6 +70,12 @@ void Peer::owe_done(std::uint64_t id) {
         return false;
     }
     told_ = head.taken;
+    if (head.freed != 0) [[unlikely]] {
+        if (buffers_ == kUncounted || head.freed > verbs::kMessages - buffers_) {
+            return false; // there are not so many
+        }
+        got_buffers(head.freed);
+    }
     if (!confirmed_) [[unlikely]] {
         owner_.confirmed(*this);
     }

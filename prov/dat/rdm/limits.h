@@ -5,6 +5,7 @@
 #define DAT_RDM_LIMITS_H
 
 #include "links/shm/segment.h"
+#include "links/verbs/message_buffers.h"
 #include "rdm/wire.h"
 
 #include <cstddef>
@@ -15,6 +16,14 @@ namespace dat::rdm {
 // What the memory between two processes holds at once.
 inline constexpr std::size_t kEagerShm = shm::kRing;
 inline constexpr std::size_t kEagerIwarp = std::size_t{64} * 1024;
+// With its head it goes into one buffer of the peer's.
+inline constexpr std::size_t kEagerVerbs = verbs::kMessageSize - kMaxHead;
+static_assert(kMaxAnnouncement <= verbs::kMessageSize);
+// Of the buffers that the peer has on a device one is kept for saying how many are free again here,
+// and for the end: so both sides never wait for each other.
+inline constexpr std::uint32_t kKeptBuffers = 1;
+// Bytes that are read at once over a device, which needs all of them registered for so long.
+inline constexpr std::size_t kReadOnDevice = std::size_t{1} << 20;
 // What is announced and no longer than this is copied at once by a peer that can, within the call
 // in which its receive is found; of what is longer so much a time.
 inline constexpr std::size_t kCopiedAtOnce = std::size_t{64} * 1024;

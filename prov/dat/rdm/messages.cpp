@@ -19,8 +19,9 @@ using core::DtoStatus;
 using core::PostVerdict;
 
 Messages::Messages(engine::Domain& domain, const void* zone, const Flags& flags,
-                   std::uint32_t max_receives, std::uint32_t max_sends, std::uint64_t many)
-    : domain_(domain), zone_(zone), flags_(flags),
+                   std::uint32_t max_receives, std::uint32_t max_sends, ReadRegistrar* registrar,
+                   std::uint64_t many)
+    : domain_(domain), zone_(zone), registrar_(registrar), flags_(flags),
       window_(static_cast<std::uint32_t>(
           std::clamp<std::size_t>(4 * domain.settings().unexpected_bytes, 4096, 1U << 30))),
       many_announced_(many), tagged_(engine::random_bits()), untagged_(engine::random_bits()),
@@ -140,13 +141,50 @@ Send* Messages::new_send(Peer& peer, const Outgoing& out) {
 
 void Messages::free(Send& send) {
     base::List<Send, Pushed>::remove(send);
-    for (std::size_t i = 0; i < send.key_count; ++i) {
-        domain_.regions().remove(send.keys[i]);
-    }
-    send.key_count = 0;
+    remove_readable(send);
     send.peer = nullptr;
     base::List<Send, OfPeer>::remove(send);
     sends_.give_back(send);
+}
+
+// One key for each segment that has any bytes.
+bool Messages::add_readable(Send& send) {
+    for (std::size_t i = 0; i < send.what.count; ++i) {
+        const engine::Iov& memory = send.iov[i];
+        if (memory.length == 0) {
+            continue;
+        }
+        std::uint32_t key = 0;
+        engine::Region region;
+        region.base = memory.base;
+        region.length = memory.length;
+        region.zone = zone_;
+        region.access = engine::kRemoteRead;
+        region.announced = true;
+        if (registrar_ ? !registrar_->add(memory, key)
+                       : !base::attempt([&] { key = domain_.regions().add(region); })) {
+            remove_readable(send);
+            return false;
+        }
+        send.keys[send.key_count++] = key;
+    }
+    return true;
+}
+
+void Messages::remove_readable(Send& send) {
+    std::size_t removed = 0;
+    for (std::size_t i = 0; removed < send.key_count; ++i) {
+        if (send.iov[i].length == 0) {
+            continue;
+        }
+        const std::uint32_t key = send.keys[removed++];
+        if (registrar_) {
+            registrar_->remove(send.iov[i], key);
+        } else {
+            domain_.regions().remove(key);
+        }
+    }
+    send.key_count = 0;
 }
 
 Send* Messages::send_of(std::uint64_t id) {
@@ -340,7 +378,7 @@ void Messages::fetch_into(Receive& receive, Peer& peer, std::uint64_t tag, std::
     fetch->tag = tag;
     fetch->data = data;
     fetch->length = length;
-    fetch->asked = 0;
+    fetch->asked = fetch->offset = 0;
     fetch->reading = 0;
     fetch->flags = flags;
     fetch->segments = static_cast<std::uint8_t>(places.size());

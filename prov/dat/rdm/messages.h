@@ -28,6 +28,7 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace dat::rdm {
@@ -127,6 +128,7 @@ struct Fetch : Posted {
     std::uint64_t data;
     std::uint64_t length; // of the message
     std::uint64_t wanted; // bytes of it that fit
+    std::uint64_t offset; // of `segment`: bytes that have been asked for
     std::uint64_t asked;  // of these; of one that both sides copy: those from the beginning on
     std::uint64_t left;   // of one that both sides copy: those before what has been copied here
     std::uint32_t rounds; // the same: for so long no piece has come
@@ -166,6 +168,17 @@ class PeerOwner {
 
   protected:
     ~PeerOwner() = default;
+};
+
+// Where memory that a peer is to read has to be registered with a device.
+class ReadRegistrar {
+  public:
+    // False: it cannot be, which is logged.
+    virtual bool add(const engine::Iov& memory, std::uint32_t& key) = 0;
+    virtual void remove(const engine::Iov& memory, std::uint32_t key) = 0;
+
+  protected:
+    ~ReadRegistrar() = default;
 };
 
 // One peer, whether it is connected or not.
@@ -231,6 +244,7 @@ class Peer : public engine::MessageSink, private engine::Deferred {
     std::size_t longest() const override;
     void finished(void* context, core::DtoStatus status) override;
     void has_room() override;
+    void buffer_free() override;
 
   private:
     friend class Messages;
@@ -248,6 +262,9 @@ class Peer : public engine::MessageSink, private engine::Deferred {
     bool fits(const Outgoing& out) const {
         return is_eager(out) && !out.delivered && has_window(out);
     }
+    // The peer has a buffer for another message.
+    bool has_buffer() const { return buffers_ > kKeptBuffers; }
+    void got_buffers(std::uint32_t count);
     bool room(std::uint32_t reserve) const {
         const core::DtoStream& stream = endpoint_->core().requests();
         return stream.outstanding() + reserve < stream.limit();
@@ -255,13 +272,21 @@ class Peer : public engine::MessageSink, private engine::Deferred {
     // `waiting`: not nullptr: the receiver says when it is where it belongs.
     core::PostVerdict send_now(const Outgoing& out, Send* waiting);
     template <class L> core::PostVerdict post(const Outgoing& out, Send* waiting);
+    core::PostVerdict send_on_device(const Outgoing& out, Send* waiting);
     core::PostVerdict send_otherwise(const Outgoing& out);
     core::PostVerdict send_to_self(const Outgoing& out);
-    bool announce(Send& send);
+    enum class Announced : std::uint8_t { went, later, never };
+    Announced announce(Send& send);
     bool send_as_request(Send& send);
     void send_queued();
-    bool post_own(const std::byte* bytes, std::size_t size, bool fence = false);
+    bool post_own(const std::byte* bytes, std::size_t size, bool fence = false,
+                  std::uint32_t kept = kKeptBuffers);
     bool say(Kind kind, std::uint64_t tag);
+    Head plain_head(Kind kind, std::uint64_t tag, std::uint8_t flags = 0,
+                    std::uint8_t segments = 0) const;
+    void has_said(const Head& head);
+    std::uint64_t next_read(const Fetch& fetch, std::span<iovec, engine::kMaxIov> to,
+                            std::size_t& count) const;
     void ask();
     void say_done();
     bool copy_here(const Fetch& fetch, std::uint64_t first, std::uint64_t end);
@@ -300,7 +325,10 @@ class Peer : public engine::MessageSink, private engine::Deferred {
     core::DtoStatus arrival_ = core::DtoStatus::success;
     engine::Endpoint* endpoint_ = nullptr; // nullptr: not connected
     engine::LinkKind kind_{};
-    bool flowing_ = false; // connected, and nothing queued
+    static constexpr std::uint32_t kUncounted = UINT32_MAX; // of buffers_: of no device
+    std::uint32_t buffers_ = kUncounted; // of the peer, for messages of this side
+    std::uint32_t freed_ = 0;            // of this side, which it has not said yet
+    bool flowing_ = false;               // connected, and nothing queued
     bool self_ = false;
     bool said_goodbye_ = false;
     bool tells_ = false;       // Completions::tell_of_room() is on
@@ -347,11 +375,12 @@ class Messages {
         core::Counter* send = nullptr;
         core::Counter* receive = nullptr;
     };
-    // `zone`: of the memory that is announced. `many`: announced messages, held of all peers, from
+    // `zone`: of the memory that is announced, which `registrar` registers; nullptr: no device has
+    // to, it is in the domain's table. `many`: announced messages, held of all peers, from
     // which on a peer may have no more than kFewAnnounced. Throws std::bad_alloc.
     Messages(engine::Domain& domain, const void* zone, const Flags& flags,
              std::uint32_t max_receives, std::uint32_t max_sends,
-             std::uint64_t many = kManyAnnounced);
+             ReadRegistrar* registrar = nullptr, std::uint64_t many = kManyAnnounced);
     ~Messages(); // no peer is left; what is posted was flushed
     Messages(const Messages&) = delete;
     Messages& operator=(const Messages&) = delete;
@@ -411,6 +440,9 @@ class Messages {
     Send* new_send(Peer& peer, const Outgoing& out);
     void free(Send& send);
     Send* send_of(std::uint64_t id);
+    // Lets the peer read what is announced. False: that cannot be done now.
+    bool add_readable(Send& send);
+    void remove_readable(Send& send);
 
     template <class T> static bool more(Pool<T>& pool, core::CompletionQueue* cq);
     bool more_receives();
@@ -449,6 +481,7 @@ class Messages {
 
     engine::Domain& domain_;
     const void* const zone_;
+    ReadRegistrar* const registrar_;
     const Flags flags_;
     const std::uint32_t window_;
     const std::uint32_t untold_ =
@@ -476,7 +509,8 @@ class Messages {
 
 inline Head Peer::head_of(Kind kind, std::uint8_t flags, std::uint64_t tag, std::uint8_t segments) {
     said_taken_ = taken_;
-    return {kind, flags, segments, 0, taken_, tag};
+    return {kind,   flags, segments, static_cast<std::uint8_t>(std::exchange(freed_, 0)),
+            taken_, tag};
 }
 
 inline bool Peer::owes_credit() const { return taken_ - said_taken_ > messages_.untold_; }

@@ -38,8 +38,12 @@ void Peer::run_soon() { messages_.domain_.defer(*this); }
 
 void Peer::connected(engine::Endpoint& endpoint, std::uint32_t window, bool accepted) {
     endpoint_ = &endpoint;
-    kind_ = endpoint.trace() ? engine::LinkKind::in_process : endpoint.link()->kind();
-    eager_ = kind_ == engine::LinkKind::shm ? kEagerShm : kEagerIwarp;
+    const engine::LinkKind kind = endpoint.link()->kind();
+    const bool device = kind == engine::LinkKind::verbs;
+    kind_ = endpoint.trace() && !device ? engine::LinkKind::in_process : kind;
+    eager_ = device ? kEagerVerbs : kind_ == engine::LinkKind::shm ? kEagerShm : kEagerIwarp;
+    buffers_ = device ? verbs::kMessages : kUncounted;
+    freed_ = 0;
     window_ = window;
     sent_ = told_ = taken_ = said_taken_ = held_ = reads_ = 0;
     said_goodbye_ = tells_ = paused_ = false;
@@ -52,7 +56,7 @@ void Peer::connected(engine::Endpoint& endpoint, std::uint32_t window, bool acce
 void Peer::go_on() {
     confirmed_ = true;
     paused_ = false;
-    flowing_ = queued_.empty();
+    flowing_ = queued_.empty() && has_buffer();
     run_soon();
 }
 
@@ -169,8 +173,37 @@ PostVerdict Peer::send_now(const Outgoing& out, Send* waiting) {
         return post<shm::Link>(out, waiting);
     case engine::LinkKind::iwarp:
         return post<iwarp::Link>(out, waiting);
+    case engine::LinkKind::verbs:
+        return send_on_device(out, waiting);
     default:
         return post<engine::Link>(out, waiting);
+    }
+}
+
+// Each takes a buffer of the peer's.
+PostVerdict Peer::send_on_device(const Outgoing& out, Send* waiting) {
+    if (!has_buffer()) {
+        return PostVerdict::full;
+    }
+    --buffers_; // before the connection may end within, or be another one
+    const PostVerdict verdict = post<engine::Link>(out, waiting);
+    if (verdict == PostVerdict::full || verdict == PostVerdict::refused) {
+        ++buffers_;
+    }
+    flowing_ = flowing_ && has_buffer();
+    return verdict;
+}
+
+// The peer's device has room for so many more messages.
+void Peer::got_buffers(std::uint32_t count) {
+    buffers_ += count;
+    flowing_ = confirmed_ && !paused_ && queued_.empty();
+    run_soon();
+}
+
+void Peer::buffer_free() {
+    if (++freed_ >= verbs::kMessages / 2) { // else what is sent anyway says it
+        run_soon();
     }
 }
 
@@ -226,7 +259,7 @@ bool Peer::send_as_request(Send& send) {
 
 // Those that may go now.
 void Peer::send_queued() {
-    while (!queued_.empty() && confirmed_ && !paused_) {
+    while (!queued_.empty() && confirmed_ && !paused_ && has_buffer()) {
         Send& send = queued_.front();
         const Outgoing& out = send.what;
         const bool here = is_eager(out) && has_window(out);
@@ -244,7 +277,14 @@ void Peer::send_queued() {
         waiting_.push(send);
         send.waits = true;
         send.goes = here;
-        if (here ? went(send_now(out, &send)) : announce(send)) {
+        const Announced said =
+            here ? (went(send_now(out, &send)) ? Announced::went : Announced::later)
+                 : announce(send);
+        if (said == Announced::went) {
+            continue;
+        }
+        if (said == Announced::never) {
+            messages_.finish(send, DtoStatus::local_ep);
             continue;
         }
         if (send.peer != this || send.id != id || !send.waits) {
@@ -256,68 +296,65 @@ void Peer::send_queued() {
         ++queued_count_;
         break;
     }
-    flowing_ = confirmed_ && queued_.empty();
-    if (!flowing_) {
+    flowing_ = confirmed_ && queued_.empty() && has_buffer();
+    if (!queued_.empty()) {
         run_soon(); // so that it hears of room
     }
 }
 
-// False: there is no room, or no memory, now.
-bool Peer::announce(Send& send) {
-    if (!room(kReserve)) {
-        return false;
+// `never`: its memory cannot be registered with the device. `later`: there is no room, or no
+// memory, now.
+Peer::Announced Peer::announce(Send& send) {
+    if (!room(kReserve) || !has_buffer()) {
+        return Announced::later;
+    }
+    if (!messages_.add_readable(send)) {
+        return messages_.registrar_ ? Announced::never : Announced::later;
     }
     const Outgoing& out = send.what;
+    const bool named = kind_ == engine::LinkKind::shm || kind_ == engine::LinkKind::verbs;
     std::array<std::byte, kMaxAnnouncement> bytes;
-    std::array<Place, kMaxPlaces> places;
-    std::size_t count = 0;
-    std::uint64_t announced = 0;
-    for (std::size_t i = 0; i < out.count; ++i) {
-        if (out.iov[i].length == 0) {
-            continue;
-        }
-        engine::Region region;
-        region.base = out.iov[i].base;
-        region.length = out.iov[i].length;
-        region.zone = messages_.zone_;
-        region.access = engine::kRemoteRead;
-        region.announced = true;
-        std::uint32_t key = 0;
-        if (!base::attempt([&] { key = messages_.domain_.regions().add(region); })) {
-            break;
-        }
-        send.keys[send.key_count++] = key;
-        places[count++] = {key, static_cast<std::uint32_t>(region.length),
-                           kind_ == engine::LinkKind::shm
-                               ? reinterpret_cast<std::uintptr_t>(region.base)
-                               : std::uintptr_t{0}};
-        announced += region.length;
-    }
     const auto flags = static_cast<std::uint8_t>(out.has_data ? kHasData : 0);
-    const Head head{out.tagged ? Kind::announced_tagged : Kind::announced,
-                    flags,
-                    static_cast<std::uint8_t>(count),
-                    0,
-                    taken_,
-                    out.tag};
+    const Head head = plain_head(out.tagged ? Kind::announced_tagged : Kind::announced, out.tag,
+                                 flags, send.key_count);
     std::byte* at = put_head(bytes.data(), head, out, &send);
-    for (std::size_t i = 0; i < count; ++i) {
-        at = put(at, places[i]);
-    }
-    const auto size = static_cast<std::size_t>(at - bytes.data());
-    if (announced != out.length || !post_own(bytes.data(), size, out.fence)) {
-        for (; send.key_count > 0; --send.key_count) {
-            messages_.domain_.regions().remove(send.keys[send.key_count - 1u]);
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < out.count; ++i) {
+        const engine::Iov& memory = out.iov[i];
+        if (memory.length > 0) {
+            const auto address = reinterpret_cast<std::uintptr_t>(memory.base);
+            at = put(at, Place{send.keys[count++], static_cast<std::uint32_t>(memory.length),
+                               named ? address : std::uintptr_t{0}});
         }
-        return false;
     }
+    if (!post_own(bytes.data(), static_cast<std::size_t>(at - bytes.data()), out.fence)) {
+        messages_.remove_readable(send);
+        return Announced::later;
+    }
+    has_said(head);
+    return Announced::went;
+}
+
+// Of what the endpoint says by itself, which has said it only once it is posted.
+Head Peer::plain_head(Kind kind, std::uint64_t tag, std::uint8_t flags,
+                      std::uint8_t segments) const {
+    return {kind, flags, segments, static_cast<std::uint8_t>(freed_), taken_, tag};
+}
+
+void Peer::has_said(const Head& head) {
     said_taken_ = head.taken;
-    return true;
+    freed_ -= head.freed;
 }
 
 // A message of the endpoint's own. False: there is no room now.
-bool Peer::post_own(const std::byte* bytes, std::size_t size, bool fence) {
+// `kept`: of the peer's buffers so many are left.
+bool Peer::post_own(const std::byte* bytes, std::size_t size, bool fence, std::uint32_t kept) {
+    if (buffers_ <= kept) {
+        return false;
+    }
     engine::Endpoint& endpoint = *endpoint_;
+    const bool counted = buffers_ != kUncounted;
+    buffers_ -= counted;
     const PostVerdict verdict = engine::post_request<engine::Link>(
         endpoint, false, [&](engine::Request& request, std::uint64_t seq) {
             std::byte* const area = endpoint.inline_area(seq);
@@ -331,37 +368,62 @@ bool Peer::post_own(const std::byte* bytes, std::size_t size, bool fence) {
             request.iov_count = 1;
             request.iov = {area, size};
         });
-    return verdict == PostVerdict::posted || verdict == PostVerdict::flushed;
+    if (!went(verdict)) {
+        buffers_ += counted;
+        return false;
+    }
+    flowing_ = flowing_ && has_buffer();
+    return true;
 }
 
 bool Peer::say(Kind kind, std::uint64_t tag) {
     std::array<std::byte, sizeof(Head)> bytes;
-    const Head head{kind, 0, 0, 0, taken_, tag};
+    const Head head = plain_head(kind, tag);
     put(bytes.data(), head);
-    if (!post_own(bytes.data(), bytes.size())) {
+    const bool last = kind == Kind::taken || kind == Kind::goodbye;
+    if (!post_own(bytes.data(), bytes.size(), false, last ? 0 : kKeptBuffers)) {
         return false;
     }
-    said_taken_ = head.taken;
+    has_said(head);
     return true;
 }
 
 bool Peer::say_goodbye() { return !endpoint_ || say(Kind::goodbye, 0); }
 
+// The next that is asked for of a message: the rest of its segment, or so much as is read at once.
+// `to`: where it goes, of which a device takes one piece.
+std::uint64_t Peer::next_read(const Fetch& fetch, std::span<iovec, engine::kMaxIov> to,
+                              std::size_t& count) const {
+    const bool device = kind_ == engine::LinkKind::verbs;
+    const std::uint64_t most = device ? kReadOnDevice : UINT64_MAX;
+    std::uint64_t length = std::min(
+        {fetch.places[fetch.segment].length - fetch.offset, fetch.wanted - fetch.asked, most});
+    count = engine::gather({fetch.to.data(), fetch.count}, fetch.asked, length, to);
+    if (device && count > 1) {
+        count = 1;
+        length = to[0].iov_len;
+    }
+    return length;
+}
+
 // Asks for what is announced, and matched.
 void Peer::ask() {
     while (!to_read_.empty() && reads_ < kReads && endpoint_) {
         Fetch& fetch = to_read_.front();
-        const Place& place = fetch.places[fetch.segment];
-        const std::uint64_t length =
-            std::min<std::uint64_t>(place.length, fetch.wanted - fetch.asked);
+        const Place place = fetch.places[fetch.segment];
+        const std::uint64_t offset = fetch.offset;
         std::array<iovec, engine::kMaxIov> to;
-        const std::size_t count =
-            engine::gather({fetch.to.data(), fetch.count}, fetch.asked, length, to);
+        std::size_t count = 0;
+        const std::uint64_t length = next_read(fetch, to, count);
         engine::Endpoint& endpoint = *endpoint_;
         ++reads_;
         ++fetch.reading;
         fetch.asked += length;
-        ++fetch.segment;
+        fetch.offset += length;
+        if (fetch.offset == place.length) {
+            fetch.offset = 0;
+            ++fetch.segment;
+        }
         const bool last = fetch.asked == fetch.wanted;
         if (last) {
             to_read_.remove(fetch);
@@ -373,6 +435,8 @@ void Peer::ask() {
                 request.context = static_cast<Posted*>(&fetch);
                 request.length = length;
                 request.remote_key = place.key;
+                request.remote_address =
+                    (kind_ == engine::LinkKind::verbs ? place.at : std::uint64_t{0}) + offset;
                 request.op = engine::OpCode::read;
                 request.role = engine::Role::own;
                 engine::Iov* const at =
@@ -385,7 +449,10 @@ void Peer::ask() {
             --reads_;
             --fetch.reading;
             fetch.asked -= length;
-            --fetch.segment;
+            if (fetch.offset == 0) {
+                --fetch.segment;
+            }
+            fetch.offset = offset;
             if (last) {
                 reading_.remove(fetch);
                 to_read_.push_front(fetch);
@@ -448,14 +515,14 @@ void Peer::run() {
         release_ = {};
     }
     if (paused_) {
-        return tell_of_room(release_ != Kind{});
+        return tell_of_room(release_ != Kind{} && has_buffer());
     }
     ask();
     say_done();
     const bool asked = ask_to_push();
     copy_some();
     push_pieces();
-    if (endpoint_ && owes_credit()) {
+    if (endpoint_ && (owes_credit() || freed_ >= verbs::kMessages / 2)) {
         say(Kind::taken, 0);
     }
     if (endpoint_ && !queued_.empty() && room(kReserve)) {
@@ -464,10 +531,10 @@ void Peer::run() {
     if (!endpoint_) {
         return;
     }
-    const bool more = greets_ || release_ != Kind{} || (!to_read_.empty() && reads_ < kReads) ||
-                      !to_say_.empty() || !queued_.empty() || !asked ||
-                      (!pushing_.empty() && !pushing_.front().goes) || owes_credit();
-    tell_of_room(more);
+    const bool to_send = greets_ || release_ != Kind{} || !to_say_.empty() || !queued_.empty() ||
+                         !asked || (!pushing_.empty() && !pushing_.front().goes) || owes_credit();
+    // What waits for a buffer of the peer's hears of it by a message.
+    tell_of_room((to_send && has_buffer()) || (!to_read_.empty() && reads_ < kReads));
 }
 
 // `more`: there is more to be posted than there was room for.

@@ -140,7 +140,7 @@ bool Peer::take_piece(std::uint64_t id, const std::byte* at, std::size_t size) {
 
 bool Peer::take_push(std::uint64_t id) {
     Send* const send = messages_.send_of(id);
-    if (!send || send->peer != this || !send->waits) {
+    if (!send || send->peer != this || !send->waits || kind_ == engine::LinkKind::verbs) {
         return false;
     }
     if (send->what.count < kMaxIov && !base::List<Send, Pushed>::holds(*send)) {

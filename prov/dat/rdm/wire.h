@@ -54,7 +54,9 @@ struct Head {
     Kind kind;
     std::uint8_t flags;
     std::uint8_t segments; // of what is announced
-    std::uint8_t unused;
+    // Over a device: buffers that messages of the peer were in and that are free again, since the
+    // last head said so (links/verbs/message_buffers.h).
+    std::uint8_t freed;
     // Of all that the sender of this has taken from its peer, in the units of cost_of().
     std::uint32_t taken;
     std::uint64_t tag;
@@ -62,8 +64,8 @@ struct Head {
 static_assert(sizeof(Head) == 16 && std::is_trivial_v<Head>);
 
 // A piece of what is announced: registered memory, which begins at address 0 for whoever reads it
-// by its key. `at`: its address in the sender's memory, from where a peer on the same host may copy
-// it (engine::Link::copy_from_peer()); 0: it may not.
+// by its key, and over a device at `at`. `at`: its address in the sender's memory, from where a
+// peer on the same host may copy it (engine::Link::copy_from_peer()); 0: it may not.
 struct Place {
     std::uint32_t key;
     std::uint32_t length;
@@ -129,18 +131,32 @@ inline const std::byte* get(const std::byte* from, Head& head) {
 // accept and a rejection. See core/rdm_peer.h.
 struct Hello {
     static constexpr std::uint64_t kMagic = 0x324d4452'2d746164; // "dat-RDM2"
+    static constexpr std::uint32_t kBriefMagic = 0x32746164;     // "dat2"
     std::uint64_t magic = kMagic;
     core::RdmIdentity from;
     core::RdmIdentity to;
     std::uint64_t number = 0; // of the attempt; of an answer: the last that was given up
     std::uint32_t window = 0; // what the peer may send before it hears of `taken`
     std::uint16_t port = 0;   // where the endpoint listens
-    std::uint8_t family = 4;  // or 6
+    std::uint8_t family = 4;  // or 6; 0: at the address that it asks from, of a brief one
     core::RdmRefusal refusal = core::RdmRefusal::none;
     std::uint32_t scope = 0;             // of a link-local address
     std::array<std::uint8_t, 16> host{}; // as IPv6 has it
 };
 inline constexpr std::size_t kHelloSize = 6 * 8 + 4 + 2 + 1 + 1 + 4 + 16;
+
+// Over a device, whose connection manager has room for 52 bytes in a request: an endpoint is at the
+// address of its device, which the connection manager tells.
+inline constexpr std::size_t kBriefHelloSize = 4 + 5 * 8 + 4 + 2 + 1;
+
+inline void put_brief(std::byte* to, const Hello& hello) {
+    to = put(to, Hello::kBriefMagic);
+    for (const std::uint64_t number :
+         {hello.from.began, hello.from.drawn, hello.to.began, hello.to.drawn, hello.number}) {
+        to = put(to, number);
+    }
+    put(put(put(to, hello.window), hello.port), static_cast<std::uint8_t>(hello.refusal));
+}
 
 inline void put(std::byte* to, const Hello& hello) {
     for (const std::uint64_t number : {hello.magic, hello.from.began, hello.from.drawn,
@@ -153,9 +169,24 @@ inline void put(std::byte* to, const Hello& hello) {
     std::memcpy(to, hello.host.data(), hello.host.size());
 }
 // False: it is no hello.
+inline bool get_brief(const std::byte* from, Hello& hello) {
+    std::uint32_t magic = 0;
+    std::uint8_t refusal = 0;
+    from = get(from, magic);
+    for (std::uint64_t* const number :
+         {&hello.from.began, &hello.from.drawn, &hello.to.began, &hello.to.drawn, &hello.number}) {
+        from = get(from, *number);
+    }
+    get(get(get(from, hello.window), hello.port), refusal);
+    hello.family = 0;
+    hello.refusal = static_cast<core::RdmRefusal>(refusal);
+    return magic == Hello::kBriefMagic && hello.from.known() &&
+           refusal <= static_cast<std::uint8_t>(core::RdmRefusal::other);
+}
+
 inline bool get(const std::byte* from, std::size_t size, Hello& hello) {
-    if (size != kHelloSize) {
-        return false;
+    if (size != kHelloSize) { // where a device pads it there is more behind
+        return size >= kBriefHelloSize && get_brief(from, hello);
     }
     for (std::uint64_t* const number : {&hello.magic, &hello.from.began, &hello.from.drawn,
                                         &hello.to.began, &hello.to.drawn, &hello.number}) {

@@ -9,6 +9,7 @@
 #include "links/verbs/goodbye.h"
 #include "links/verbs/link.h"
 #include "links/verbs/link_parts.h"
+#include "links/verbs/message_buffers.h"
 #include "links/verbs/queues.h"
 #include "links/verbs/shared_queue.h"
 #include "links/verbs/sigpipe.h"
@@ -103,6 +104,10 @@ bool Link::failed(const ibv_wc& wc) {
         return true;
     }
     DAT_INFO(ep_data, "%s: %s", domain_.device().name.c_str(), ibv_wc_status_str(wc.status));
+    if (is_receive(wc.wr_id) && buffers_) { // what came is longer than any message of a peer
+        endpoint_.over(Stimulus::broken, Reason::protocol, Parting::clean);
+        return false;
+    }
     if (is_receive(wc.wr_id)) {
         const std::uint64_t seq = receive_of(wc);
         if (!shared_ && endpoint_.of_old_zone(seq)) { // U-32
@@ -303,7 +308,9 @@ void Link::harvest() {
             }
             if (wc.status == IBV_WC_SUCCESS) {
                 if (is_receive(wc.wr_id)) {
-                    received(wc);
+                    if (!buffers_) { // a sink has let go of the connection
+                        received(wc);
+                    }
                 } else if (!given_back_) {
                     succeeded(seq_of(wc.wr_id));
                 }
@@ -418,6 +425,7 @@ void Link::part(Parting how) {
             leave_unanswered();
         }
         queues_.reset();
+        buffers_.reset();
         qp_ = nullptr;
         cq_ = nullptr;
         if (kept_ && (told || !kept_->watching())) {

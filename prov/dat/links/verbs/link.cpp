@@ -9,6 +9,7 @@
 #include "engine/kernel.h"
 #include "links/verbs/channel.h"
 #include "links/verbs/link_parts.h"
+#include "links/verbs/message_buffers.h"
 #include "links/verbs/queues.h"
 #include "links/verbs/shared_queue.h"
 #include "links/verbs/sigpipe.h"
@@ -33,7 +34,9 @@ using engine::Parting;
 Link::Link(Domain& domain, engine::Endpoint& endpoint, rdma_cm_id* id, bool passive)
     : engine::MemoryLink(kKind), domain_(domain), endpoint_(endpoint), id_(id), passive_(passive),
       done_(endpoint.core().requests().next()),
-      signal_mask_(std::bit_floor(std::max(endpoint.limits().requests / 4, 1U)) - 1),
+      // A sink hears of each of its own at once.
+      signal_mask_(
+          endpoint.sink() ? 0 : std::bit_floor(std::max(endpoint.limits().requests / 4, 1U)) - 1),
       temporary_registrations_(domain), batch_(std::make_unique<Batch>()),
       prepared_(std::make_unique<Ready>()) {
     domain_.engine().memory().expect_link();
@@ -79,6 +82,12 @@ int Link::open() {
         id_->qp = qp_;
     }
     domain_.add(*this);
+    if (endpoint_.sink()) {
+        buffers_ = MessageBuffers::make(pd_, endpoint_.limits().requests);
+        if (!buffers_ || !buffers_->give_all(qp_)) {
+            return log_failure("a connection: memory for its messages", errno);
+        }
+    }
     return 0;
 }
 
@@ -248,8 +257,11 @@ void Link::transmit_any(std::uint64_t seq) {
         wr.send_flags |= IBV_SEND_INLINE;
         access = kInline;
     }
-    if (!temporary_registrations_.gather(pd_, from, endpoint_.request_names(seq), access, wr_id,
-                                         segments, wr.num_sge)) {
+    if (buffers_ && request.op == OpCode::send && access != kInline) {
+        place_message(request, seq, segments[0]);
+        wr.num_sge = 1;
+    } else if (!temporary_registrations_.gather(pd_, from, endpoint_.request_names(seq), access,
+                                                wr_id, segments, wr.num_sge)) {
         return post_failed(seq, ENOMEM);
     }
     if (wr.num_sge == 0 && request.op == OpCode::read) { // some want one
@@ -259,6 +271,18 @@ void Link::transmit_any(std::uint64_t seq) {
     if (const int error = post_send_(qp_, &wr, &bad)) [[unlikely]] {
         post_failed(seq, error);
     }
+}
+
+// A short message of memory that is not registered is copied, which is sooner done.
+void Link::place_message(const engine::Request& request, std::uint64_t seq, ibv_sge& segment) {
+    DAT_ASSERT(request.length <= kMessageSize);
+    std::byte* const area = buffers_->outgoing(endpoint_.core().requests().slot(seq));
+    std::byte* at = area;
+    for (const engine::Iov& piece : request.segments()) {
+        at = std::copy_n(piece.base, piece.length, at);
+    }
+    segment = {reinterpret_cast<std::uintptr_t>(area), static_cast<std::uint32_t>(request.length),
+               buffers_->key()};
 }
 
 // RMR-4: what is behind it in the queue waits for it. A window that is to be unbound is
@@ -540,7 +564,7 @@ bool Link::take(const ibv_wc& wc) {
         return failed(wc);
     }
     if (is_receive(wc.wr_id)) {
-        received(wc);
+        buffers_ ? message_came(wc) : received(wc);
     } else if (wc.wr_id == kMarker) {
         finish_below(endpoint_.core().requests().next(), Reads::answered);
         life_.happen(LinkEvent::confirm);
@@ -598,6 +622,22 @@ std::uint64_t Link::receive_of(const ibv_wc& wc) {
 bool Link::invalidated(const ibv_wc& wc) const {
     const engine::Region* const region = domain_.engine().regions().region(wc.invalidated_rkey);
     return (wc.wc_flags & IBV_WC_WITH_INV) != 0 || (region && region->window);
+}
+
+// One that asks for anything else than to be looked at is none that a sink's peer sends.
+void Link::message_came(const ibv_wc& wc) {
+    const auto number = static_cast<std::uint32_t>(seq_of(wc.wr_id));
+    const bool plain = wc.opcode == IBV_WC_RECV && (wc.wc_flags & IBV_WC_WITH_IMM) == 0;
+    engine::MessageSink& sink = *endpoint_.sink();
+    had_message_ = true;
+    if (!plain || !sink.arrived(buffers_->incoming(number), wc.byte_len)) {
+        return endpoint_.over(Stimulus::broken, Reason::protocol, Parting::clean);
+    }
+    if (!buffers_->give(qp_, number)) {
+        log_failure("a connection: a buffer for a message", errno);
+        return endpoint_.over(Stimulus::broken, Reason::resources, Parting::clean);
+    }
+    sink.buffer_free();
 }
 
 void Link::received(const ibv_wc& wc) {

@@ -20,12 +20,14 @@
 struct ibv_cq;
 struct ibv_qp;
 struct ibv_send_wr;
+struct ibv_sge;
 struct ibv_wc;
 struct rdma_conn_param;
 
 namespace dat::verbs {
 
 class KeptId;
+class MessageBuffers;
 class Queues;
 class SharedQueue;
 
@@ -150,13 +152,15 @@ class Link final : public engine::MemoryLink, public CmSink, private engine::Tim
     void say_ready();
     void release();
     void ask_to_be_called();
-    bool heard() const { return endpoint_.core().receives().first() != unheard_; }
+    bool heard() const { return had_message_ || endpoint_.core().receives().first() != unheard_; }
     bool offer_all();      // of batch_; the queue's reader takes it by give()
     void withdraw_offer(); // poll() pushes what is left
     bool take_plain(const ibv_wc& wc);
     bool take(const ibv_wc& wc);
     std::uint64_t receive_of(const ibv_wc& wc);
     void received(const ibv_wc& wc);
+    void message_came(const ibv_wc& wc);
+    void place_message(const engine::Request& request, std::uint64_t seq, ibv_sge& segment);
     bool invalidated(const ibv_wc& wc) const;
     bool failed(const ibv_wc& wc);
     bool ended_by_stream(const ibv_wc& wc) const;
@@ -215,6 +219,8 @@ class Link final : public engine::MemoryLink, public CmSink, private engine::Tim
     std::uint64_t signal_mask_;    // a request whose number has none of it gives a completion
     TemporaryRegistrations temporary_registrations_;
     std::shared_ptr<SharedQueue> shared_; // receives come from there; nullptr: the endpoint's own
+    std::unique_ptr<MessageBuffers>
+        buffers_; // of an endpoint with a sink; nullptr: it has receives
     std::unique_ptr<Batch> batch_;
     std::unique_ptr<Ready> prepared_;      // work requests
     mutable const ibv_wc* next_ = nullptr; // of batch_, up to end_
@@ -223,6 +229,7 @@ class Link final : public engine::MemoryLink, public CmSink, private engine::Tim
     std::uint32_t binds_ = 0;                     // on their way
     Opening opening_{*this};
     std::uint64_t unheard_ = 0; // the receive that the peer's first message completes
+    bool had_message_ = false;  // in buffers_
     int times_ready_ = 0;       // the peer was told that it may send
     bool telling_ = false;      // and is being told
     bool asleep_ = true;

@@ -6,6 +6,7 @@
 #include "base/attempt.h"
 #include "base/log.h"
 #include "engine/kernel.h"
+#include "links/verbs/message_buffers.h"
 #include "links/verbs/shared_queue.h"
 
 #include <algorithm>
@@ -33,7 +34,7 @@ Queues::Kind Queues::kind_for(const engine::Endpoint& endpoint, ibv_pd* pd, cons
     const engine::Endpoint::Limits limits = endpoint.limits();
     return {.pd = pd,
             .requests = limits.requests,
-            .receives = limits.receives,
+            .receives = endpoint.sink() ? kMessages : limits.receives,
             .port = id.port_num,
             .pkey = id.route.addr.addr.ibaddr.pkey};
 }
