@@ -14,7 +14,7 @@
 # DAT_MPI_PREFIX   where that MPI was installed; else its commands are found in PATH
 # DAT_MPI_RANKS    numbers of processes ("2 4 8")
 # DAT_MPI_DYING    number of processes where one dies (4)
-# DAT_MPI_PROVIDERS  "dat dat;ofi_rxm"; over a device dat;ofi_rxm alone
+# DAT_MPI_PROVIDERS  "dat dat;ofi_rxm"
 # DAT_MPI_LINKS    "shm tcp"; verbs: the RDMA device of the interface in FI_DAT_IFACE
 # DAT_MPI_MOST     bytes of the largest message (16 MiB)
 # DAT_MPI_IWARP    1: without what cannot be over iWARP devices (fabtests-config/README.md)
@@ -160,7 +160,6 @@ for link in ${DAT_MPI_LINKS:-shm tcp}; do
     esac
     for provider in ${DAT_MPI_PROVIDERS:-dat "dat;ofi_rxm"}; do
         case $kind:$link:$provider in
-        *:verbs:dat) continue ;;
         openmpi:*:dat) export FI_PROVIDER=^ofi_rxm ;; # which it would take else, as one of `dat`
         openmpi:*) export FI_PROVIDER=dat ;;
         mpich:*) export FI_PROVIDER=$provider ;;

@@ -38,9 +38,15 @@ int poll_cq(ibv_cq*, int most, ibv_wc* wc) {
 int accept_post(ibv_qp*, ibv_send_wr* wr, ibv_send_wr**) {
     const Inside here;
     state().sent.push_back(wr->wr_id);
+    state().last_flags = wr->send_flags;
+    state().sent_first.push_back(wr->num_sge > 0 ? wr->sg_list[0] : ibv_sge{});
     return 0;
 }
-int accept_receive(ibv_qp*, ibv_recv_wr*, ibv_recv_wr**) { return 0; }
+int accept_receive(ibv_qp*, ibv_recv_wr* wr, ibv_recv_wr**) {
+    const Inside here;
+    state().receives.push_back({wr->wr_id, wr->num_sge > 0 ? wr->sg_list[0] : ibv_sge{}});
+    return 0;
+}
 int accept_shared(ibv_srq*, ibv_recv_wr*, ibv_recv_wr**) { return 0; }
 int arm(ibv_cq*, int) { return 0; }
 
@@ -146,6 +152,11 @@ void complete(std::uint64_t wr_id, ibv_wc_status status) {
     ibv_wc wc{};
     wc.wr_id = wr_id;
     wc.status = status;
+    complete(wc);
+}
+
+void complete(const ibv_wc& wc) {
+    const Inside here;
     state().completed.push_back(wc);
 }
 

@@ -48,6 +48,13 @@ struct State {
     ibv_srq* last_srq = nullptr;
     std::vector<ibv_wc> completed;
     std::vector<std::uint64_t> sent; // wr_id of every request that was posted
+    std::vector<ibv_sge> sent_first; // of each its first segment, if it has any
+    unsigned last_flags = 0;         // of ibv_send_flags, of the last
+    struct Posted {
+        std::uint64_t wr_id;
+        ibv_sge into;
+    };
+    std::vector<Posted> receives; // that queue pairs were given
 
     // A connect. Else it is left without an answer; over iWARP the call does not return then, until
     // its thread is cancelled.
@@ -81,6 +88,7 @@ rdma_cm_id* ask(rdma_cm_id* listener);
 void leave(rdma_cm_id* id);
 // The next completion of whichever queue is read next.
 void complete(std::uint64_t wr_id, ibv_wc_status status = IBV_WC_SUCCESS);
+void complete(const ibv_wc& wc);
 
 } // namespace fake
 
