@@ -189,7 +189,7 @@ all_steps() {
     run_step 180 kill 'either side killed at random: TCP, memory'
     finish_step relay 'packets harmed between two namespaces, beside those'
     # The guest has one processor, and the builds beside it come second (lowly).
-    start_step 2000 guest
+    start_step 2800 guest
     run_step 1800 sanitized 'ASan and UBSan build, clang'
     local sanitized=$?
     run_step 1200 distcheck 'make distcheck'

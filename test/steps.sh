@@ -360,7 +360,7 @@ step_relay() {
 # of $work, since it is the same the next time.
 step_guest() {
     local status=0
-    DAT_BUILDDIR=$work/release bash "$work/source/test/vm/run.sh" --limit 1900 --keep "$work/guest" \
+    DAT_BUILDDIR=$work/release bash "$work/source/test/vm/run.sh" --limit 2700 --keep "$work/guest" \
         >"$work/guest.out" || status=1
     cat "$work/guest.out"
     count "$(grep -c '^ok ' "$work/guest.out")" "$(grep -c '^FAIL ' "$work/guest.out")"

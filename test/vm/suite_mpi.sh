@@ -1,21 +1,25 @@
 # shellcheck shell=bash disable=SC2034
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #
-# Open MPI over dat;ofi_rxm on an RDMA device (test/mpi).
+# Open MPI over dat itself and over dat;ofi_rxm on an RDMA device (test/mpi).
 
 tests=(
-    "150 two_processes_over_rxe__compute_right open_mpi r0"
-    "150 two_processes_over_siw__compute_right over_iwarp s0"
+    "150 two_processes_over_rxe__compute_right over_dat r0"
+    "150 two_processes_over_siw__compute_right over_dat s0"
+    "150 two_processes_over_rxm_on_rxe__compute_right over_rxm r0"
+    "150 two_processes_over_rxm_on_siw__compute_right over_rxm_on_iwarp s0"
 )
 
-over_iwarp() { DAT_MPI_IWARP=1 open_mpi "$@"; }
+over_dat() { DAT_MPI_PROVIDERS=dat open_mpi "$@"; }
+# A message of rxe has 8 MiB at most, and neither Open MPI nor ofi_rxm splits any.
+over_rxm() { DAT_MPI_PROVIDERS='dat;ofi_rxm' DAT_MPI_MOST=8388608 open_mpi "$@"; }
+over_rxm_on_iwarp() { DAT_MPI_IWARP=1 over_rxm "$@"; }
 
-# A message of rxe has 8 MiB at most, and Open MPI splits none.
 open_mpi() { # interface
     if [ ! -x "$DAT_BUILDDIR/test/mpi/mpi_suite" ]; then
         echo 'configure found no mpicxx (Debian: libopenmpi-dev)'
         return 77
     fi
-    FI_DAT_IFACE=$1 DAT_MPI_LINKS=verbs DAT_MPI_RANKS=2 DAT_MPI_DYING=2 DAT_MPI_MOST=8388608 \
+    FI_DAT_IFACE=$1 DAT_MPI_LINKS=verbs DAT_MPI_RANKS=2 DAT_MPI_DYING=2 \
         DAT_MPI_LIMIT_S=100 bash "$DAT_SRCDIR/test/mpi/run.sh"
 }

@@ -23,6 +23,10 @@ for way in rxe siw soft_to_siw siw_to_soft; do
     )
 done
 
+for way in rxe siw; do
+    tests+=("900 reliable_datagrams_over_$way program $way transport_rdm")
+done
+
 program() { # transport program [arguments]
     export DAT_TRANSPORT=$1 FI_LOG_LEVEL=warn CRITERION_JOBS=4
     local name=$2

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
-// Open MPI over the endpoint of `dat`'s own, and over `dat;ofi_rxm` where there are RDMA devices.
+// Open MPI over the endpoint of `dat`'s own.
 #include "doctor/facts.h"
 #include "doctor/looks.h"
-#include "links/verbs/device.h"
 
 #include <array>
 #include <cstdio>
@@ -72,11 +71,9 @@ std::string passed_on(const char* name) {
 // The whole line, with the variables that are set here. libfabric lists dat;ofi_rxm first, which
 // Open MPI would take for dat.
 std::string mpirun_line() {
-    const std::string provider = verbs::host_has_devices()
-                                     ? "'dat;ofi_rxm'" + passed_on("FI_PROVIDER")
-                                     : "dat -x 'FI_PROVIDER=^ofi_rxm'";
-    return "mpirun -np 2 --mca pml cm --mca mtl ofi --mca opal_common_ofi_provider_include " +
-           provider + passed_on("FI_PROVIDER_PATH") + " PROGRAM";
+    return "mpirun -np 2 --mca pml cm --mca mtl ofi --mca opal_common_ofi_provider_include dat "
+           "-x 'FI_PROVIDER=^ofi_rxm'" +
+           passed_on("FI_PROVIDER_PATH") + " PROGRAM";
 }
 
 } // namespace

@@ -60,8 +60,7 @@ void Peer::owe_done(std::uint64_t id) {
     run_soon();
 }
 
-// What every message begins with. False: it says that more was taken, or is free again, than was
-// sent.
+// What every message begins with. False: it says that more was taken than was sent.
 [[gnu::always_inline]] inline bool Peer::take_head(const std::byte* message, Head& head) {
     get(message, head);
     // The compiler may not read it again from where the peer can change it.
@@ -70,15 +69,21 @@ void Peer::owe_done(std::uint64_t id) {
         return false;
     }
     told_ = head.taken;
-    if (head.freed != 0) [[unlikely]] {
-        if (buffers_ == kUncounted || head.freed > verbs::kMessages - buffers_) {
-            return false; // there are not so many
-        }
-        got_buffers(head.freed);
-    }
     if (!confirmed_) [[unlikely]] {
         owner_.confirmed(*this);
     }
+    return true;
+}
+
+// False: it says that more buffers are free again than it was sent messages.
+bool Peer::take_freed(const Head& head) {
+    if (head.freed == 0) {
+        return true;
+    }
+    if (buffers_ == kUncounted || head.freed > verbs::kMessages - buffers_) {
+        return false;
+    }
+    got_buffers(head.freed);
     return true;
 }
 
@@ -156,8 +161,8 @@ static std::size_t beside_head(std::uint8_t flags) {
 [[gnu::always_inline]] inline bool Peer::take_message(const Head& head, bool tagged,
                                                       const std::byte* at, std::size_t size) {
     const std::uint64_t tag = tagged ? head.tag : 0;
-    if (head.flags != 0) [[unlikely]] {
-        return size >= beside_head(head.flags) &&
+    if (!head.is_plain()) [[unlikely]] {
+        return take_freed(head) && size >= beside_head(head.flags) &&
                take_otherwise(head, tag, arrive(tagged, tag), at, size);
     }
     Receive* const found = arrive(tagged, tag);
@@ -177,6 +182,14 @@ bool Peer::arrived(const std::byte* message, std::size_t size) {
         return take_message(head, false, at, size);
     case Kind::tagged:
         return take_message(head, true, at, size);
+    default:
+        return take_freed(head) && take_other(head, at, size);
+    }
+}
+
+// What brings no payload that is there, or a piece of it.
+bool Peer::take_other(const Head& head, const std::byte* at, std::size_t size) {
+    switch (head.kind) {
     case Kind::announced:
     case Kind::announced_tagged:
         return take_announced(head, at, size);
@@ -200,8 +213,9 @@ bool Peer::arrived(const std::byte* message, std::size_t size) {
         return take_push(head.tag);
     case Kind::piece:
         return take_piece(head.tag, at, size);
+    default:
+        return false;
     }
-    return false;
 }
 
 // `receive`: that which it goes into; nullptr: it is to be held.

@@ -28,6 +28,7 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -300,7 +301,7 @@ class Peer : public engine::MessageSink, private engine::Deferred {
     bool push_piece(Send& send);
     bool take_head(const std::byte* message, Head& head);
     void lose_placed();
-    Head head_of(Kind kind, std::uint8_t flags, std::uint64_t tag, std::uint8_t segments = 0);
+    template <class L> Head head_of(Kind kind, std::uint8_t flags, std::uint64_t tag);
     void note_taken(std::uint32_t taken);
     void took(std::uint32_t cost);
     bool owes_credit() const; // so much that it is said by itself
@@ -317,6 +318,8 @@ class Peer : public engine::MessageSink, private engine::Deferred {
                         std::size_t size);
     bool take_announced(const Head& head, const std::byte* at, std::size_t size);
     bool take_done(std::uint64_t id);
+    bool take_freed(const Head& head);
+    bool take_other(const Head& head, const std::byte* at, std::size_t size);
 
     Messages& messages_;
     PeerOwner& owner_;
@@ -507,10 +510,14 @@ class Messages {
 
 // --- inline: the path of a small message ---
 
-inline Head Peer::head_of(Kind kind, std::uint8_t flags, std::uint64_t tag, std::uint8_t segments) {
+// Of what goes over an L, which it says all of that is due by; a device has no L of its own here.
+template <class L> inline Head Peer::head_of(Kind kind, std::uint8_t flags, std::uint64_t tag) {
+    std::uint32_t freed = 0;
+    if constexpr (std::is_same_v<L, engine::Link>) {
+        freed = std::exchange(freed_, 0);
+    }
     said_taken_ = taken_;
-    return {kind,   flags, segments, static_cast<std::uint8_t>(std::exchange(freed_, 0)),
-            taken_, tag};
+    return {kind, flags, 0, static_cast<std::uint8_t>(freed), taken_, tag};
 }
 
 inline bool Peer::owes_credit() const { return taken_ - said_taken_ > messages_.untold_; }

@@ -40,9 +40,9 @@ template <class L>
             std::byte* const area = endpoint.inline_area(seq);
             const auto flags = static_cast<std::uint8_t>((out.has_data ? kHasData : 0) |
                                                          (waiting ? kWantsDone : 0));
-            std::byte* at =
-                put_head(area, head_of(out.tagged ? Kind::tagged : Kind::message, flags, out.tag),
-                         out, waiting);
+            std::byte* at = put_head(
+                area, head_of<L>(out.tagged ? Kind::tagged : Kind::message, flags, out.tag), out,
+                waiting);
             const auto head = static_cast<std::size_t>(at - area);
             // What is known here stands together, and is one store.
             request.op = engine::OpCode::send;

@@ -176,7 +176,7 @@ bool Peer::push_piece(Send& send) {
     const PostVerdict verdict = engine::post_request<engine::Link>(
         endpoint, false, [&](engine::Request& request, std::uint64_t seq) {
             std::byte* const area = endpoint.inline_area(seq);
-            put(put(area, head_of(Kind::piece, 0, send.id)), offset);
+            put(put(area, head_of<engine::Link>(Kind::piece, 0, send.id)), offset);
             request = {};
             request.context = static_cast<Posted*>(&send);
             request.length = kPieceHead + length;

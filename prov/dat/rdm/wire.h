@@ -60,6 +60,14 @@ struct Head {
     // Of all that the sender of this has taken from its peer, in the units of cost_of().
     std::uint32_t taken;
     std::uint64_t tag;
+
+    // It says nothing by flags or freed.
+    bool is_plain() const {
+        constexpr bool kLittle = std::endian::native == std::endian::little;
+        std::uint32_t first = 0;
+        std::memcpy(&first, this, sizeof first);
+        return (first & (kLittle ? 0xff00ff00 : 0x00ff00ff)) == 0;
+    }
 };
 static_assert(sizeof(Head) == 16 && std::is_trivial_v<Head>);
 
