@@ -72,8 +72,9 @@ dat::rdm::Outgoing of_one(const dat::engine::Iov& iov) {
 struct Connected : dat::rdm::PeerOwner, dat::engine::EndpointOwner {
     explicit Connected(std::uint64_t many_announced = dat::rdm::kManyAnnounced,
                        const dat::engine::Domain::Options& o = options(),
-                       LinkKind kind = LinkKind::in_process)
-        : domain(o), messages(domain, &Side::zone, {}, 64, 64, nullptr, many_announced),
+                       LinkKind kind = LinkKind::in_process,
+                       dat::rdm::ReadRegistrar* registrar = nullptr)
+        : domain(o), messages(domain, &Side::zone, {}, 64, 64, registrar, many_announced),
           peer(messages, *this, 0), endpoint(domain, *this, {24, 1}, &Side::zone) {
         messages.set_queues(&sends, &receives);
         endpoint.set_queues(&sends, nullptr);
@@ -683,8 +684,23 @@ namespace {
 
 constexpr std::uint32_t kBuffers = dat::verbs::kMessages;
 
+struct Registrar final : dat::rdm::ReadRegistrar {
+    bool add(const dat::engine::Iov& memory, std::uint32_t& key) override {
+        key = static_cast<std::uint32_t>(memory.length); // of one length each
+        there += left > 0;
+        return left-- > 0;
+    }
+    void remove(const dat::engine::Iov& memory, std::uint32_t key) override {
+        cr_assert_eq(key, memory.length);
+        --there;
+    }
+    int there = 0;
+    int left = 1000; // that it takes
+};
+
 struct OnDevice : Connected {
-    OnDevice() : Connected(dat::rdm::kManyAnnounced, options(), LinkKind::verbs) {
+    explicit OnDevice(Registrar* registrar = nullptr)
+        : Connected(dat::rdm::kManyAnnounced, options(), LinkKind::verbs, registrar) {
         static_cast<KeepingLink&>(*endpoint.link()).copies_ = false;
         for (std::uint32_t i = 0; i < iovs.size(); ++i) {
             bytes[i] = std::byte(i);
@@ -861,4 +877,47 @@ Test(rdm_device, what_is_announced__is_read_in_pieces) {
     const auto done = c.receives.take();
     cr_assert_eq(done.size(), 1u);
     cr_assert_eq(done[0].length, kLong + kShort);
+}
+
+// For as long as the peer may read it.
+Test(rdm_device, what_is_announced__is_registered_until_it_is_done) {
+    Registrar registrar;
+    OnDevice c(&registrar);
+    Bytes payload(30'000);
+    const std::array<dat::engine::Iov, 3> iov{dat::engine::Iov{payload.data(), 10'000},
+                                              dat::engine::Iov{payload.data(), 0},
+                                              dat::engine::Iov{payload.data() + 10'000, 20'000}};
+    const dat::rdm::Outgoing out{.iov = iov.data(), .count = iov.size(), .length = payload.size()};
+    cr_assert(c.peer.send(out) == PostVerdict::posted);
+    c.domain.run_deferred();
+    cr_assert_eq(registrar.there, 2);
+    const std::uint64_t id = c.id_of_first();
+    c.gone();
+    cr_assert_eq(registrar.there, 2);
+    cr_assert(c.hears(Kind::done, id));
+    cr_assert_eq(registrar.there, 0);
+    cr_assert_eq(c.sends.take().size(), 1u);
+}
+
+// As by RLIMIT_MEMLOCK: that message fails, and none behind it.
+Test(rdm_device, what_cannot_be_registered__fails_alone) {
+    Registrar registrar;
+    OnDevice c(&registrar);
+    Bytes payload(20'000);
+    const std::array<dat::engine::Iov, 2> iov{dat::engine::Iov{payload.data(), 10'000},
+                                              dat::engine::Iov{payload.data() + 10'000, 10'000}};
+    const dat::rdm::Outgoing out{.iov = iov.data(), .count = iov.size(), .length = payload.size()};
+    registrar.left = 1; // of two
+    cr_assert(c.peer.send(out) == PostVerdict::posted);
+    cr_assert(c.sends_one());
+    c.domain.run_deferred();
+    cr_assert_eq(registrar.there, 0);
+    auto done = c.sends.take();
+    cr_assert_eq(done.size(), 1u);
+    cr_assert(done[0].status == DtoStatus::local_ep);
+    cr_assert_eq(c.gone().size(), 1u);
+    registrar.left = 2;
+    cr_assert(c.peer.send(out) == PostVerdict::posted);
+    c.domain.run_deferred();
+    cr_assert_eq(registrar.there, 2);
 }
