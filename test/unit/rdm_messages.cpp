@@ -792,6 +792,12 @@ Test(rdm_device, what_is_free_again__is_said_by_the_buffer_that_is_kept) {
         cr_assert(c.hears_one());
     }
     cr_assert(c.posted.empty());
+    cr_assert(c.hears(Kind::taken, 0, 0, 1));
+    cr_assert(c.sends_one());
+    c.domain.run_deferred();
+    cr_assert_eq(c.posted.size(), 1u);
+    cr_assert(c.head_of(c.posted.front()).kind == Kind::taken);
+    cr_assert_eq(c.head_of(c.posted.front()).freed, kBuffers);
 }
 
 Test(rdm_device, what_is_sent__says_what_is_free) {

@@ -180,11 +180,9 @@ PostVerdict Peer::send_now(const Outgoing& out, Send* waiting) {
     }
 }
 
-// Each takes a buffer of the peer's.
+// Each takes a buffer of the peer's. Precondition: has_buffer().
 PostVerdict Peer::send_on_device(const Outgoing& out, Send* waiting) {
-    if (!has_buffer()) {
-        return PostVerdict::full;
-    }
+    DAT_ASSERT(has_buffer());
     --buffers_; // before the connection may end within, or be another one
     const PostVerdict verdict = post<engine::Link>(out, waiting);
     if (verdict == PostVerdict::full || verdict == PostVerdict::refused) {
@@ -197,7 +195,7 @@ PostVerdict Peer::send_on_device(const Outgoing& out, Send* waiting) {
 // The peer's device has room for so many more messages.
 void Peer::got_buffers(std::uint32_t count) {
     buffers_ += count;
-    flowing_ = confirmed_ && !paused_ && queued_.empty();
+    flowing_ = confirmed_ && !paused_ && queued_.empty() && has_buffer();
     run_soon();
 }
 
