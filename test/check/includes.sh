@@ -5,7 +5,7 @@
 #   base -> std    core -> base    engine -> core, base    net -> engine, base
 #   links/iwarp and other links -> net, engine, core, base
 #   links/shm is offered by the handshake of links/iwarp, and uses its codes
-#   rdm -> links/iwarp, links/shm, net, engine, core, base
+#   rdm -> links/iwarp, links/shm, links/verbs, net, engine, core, base
 #   ofi -> all of these, and libfabric    plugin.cpp -> all
 # core has no I/O, clock, thread or libfabric.
 #
@@ -44,7 +44,7 @@ allowed_to() {
     net) allowed='net engine base' ;;
     links/iwarp | links/shm) allowed='links/iwarp links/shm net engine core base' ;;
     links/*) allowed="$1 net engine core base" ;;
-    rdm) allowed='rdm links/iwarp links/shm net engine core base' ;;
+    rdm) allowed='rdm links/iwarp links/shm links/verbs net engine core base' ;;
     ofi | top) allowed="$links top ofi rdm net engine core base" ;;
     *) allowed=unknown ;;
     esac
