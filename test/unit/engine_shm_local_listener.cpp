@@ -10,6 +10,8 @@
 #include "links/shm/hello.h"
 #include "links/shm/joining.h"
 #include "links/shm/local_listener.h"
+#include "links/shm/local_socket.h"
+#include "links/shm/reaper.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -559,4 +561,30 @@ Test(engine_shm_local_listener, a_closed_domain__has_no_local_listener) {
         cr_assert_eq(sockets_of(offer), 2); // that of the connection is called so too
     }
     cr_assert_eq(sockets_of(offer), 0);
+}
+
+// The kernel says first that something was not read at the other end (ECONNRESET), and then what
+// that had said.
+Test(local_socket, a_peer_that_closes_with_something_unread__has_said_what_it_said) {
+    for (const int how : {0, 1, 2}) {
+        std::array<int, 2> fds{};
+        cr_assert_eq(
+            socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds.data()), 0);
+        dat::net::Socket mine(fds[0]);
+        dat::net::Socket theirs(fds[1]);
+        shm::Reaper reaper;
+        Bytes room(16);
+        const auto receive = [&] {
+            dat::net::Socket fd;
+            return how == 2 ? shm::receive_with(mine, room, fd, reaper)
+                            : shm::receive(mine, room, how == 1);
+        };
+        cr_assert_eq(send(theirs.fd(), "first", 5, 0), 5);
+        cr_assert_eq(send(theirs.fd(), "seconds", 7, 0), 7);
+        cr_assert_eq(send(mine.fd(), "?", 1, 0), 1);
+        theirs.close();
+        cr_assert_eq(receive(), 5, "%d", how);
+        cr_assert_eq(receive(), 7, "%d", how);
+        cr_assert_eq(receive(), 0, "%d", how);
+    }
 }

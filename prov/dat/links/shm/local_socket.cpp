@@ -59,13 +59,20 @@ std::size_t take_rights(msghdr& message, std::span<net::Socket> into) {
     return count;
 }
 
+// That the peer has closed with something unread is told once, ahead of what it had said, which
+// comes all the same.
+template <class Call> ssize_t past_reset(Call&& call) {
+    const ssize_t n = call();
+    return n < 0 && errno == ECONNRESET ? call() : n;
+}
+
 // Looking takes no reference away, and says whether there is one. Where it fails nothing is known
-// of the message behind: that the peer closed with something unread is told once, before what it
-// had said. False: errno, EPROTO where descriptors have come with it.
+// of the message behind. False: errno, EPROTO where descriptors have come with it.
 bool may_be_read(const net::Socket& socket, std::span<std::byte> room) {
     iovec bytes{room.data(), room.size()};
     msghdr message = message_of(bytes);
-    if (kernel::recvmsg(socket.fd(), &message, MSG_PEEK | MSG_DONTWAIT) < 0) {
+    if (past_reset(
+            [&] { return kernel::recvmsg(socket.fd(), &message, MSG_PEEK | MSG_DONTWAIT); }) < 0) {
         return false;
     }
     if ((message.msg_flags & MSG_CTRUNC) != 0) {
@@ -160,7 +167,8 @@ ssize_t receive(const net::Socket& socket, std::span<std::byte> into, bool refus
     if (!refuses && !may_be_read(socket, into)) {
         return -1;
     }
-    return kernel::recv(socket.fd(), into.data(), into.size(), MSG_DONTWAIT);
+    return past_reset(
+        [&] { return kernel::recv(socket.fd(), into.data(), into.size(), MSG_DONTWAIT); });
 }
 
 ssize_t receive(const net::Socket& socket, std::span<std::byte> into) {
@@ -174,7 +182,8 @@ ssize_t receive_with(const net::Socket& socket, std::span<std::byte> into, net::
     Ancillary ancillary;
     message.msg_control = ancillary.room.data();
     message.msg_controllen = ancillary.room.size();
-    const ssize_t n = kernel::recvmsg(socket.fd(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    const ssize_t n = past_reset(
+        [&] { return kernel::recvmsg(socket.fd(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC); });
     if (n < 0) {
         return n;
     }
