@@ -13,7 +13,7 @@ namespace dat::shim {
 
 // What the completion flags of a request are to libfabric. U-61: a success says that the
 // peer has placed the data.
-inline constexpr auto kRequestFlags = [] {
+inline constexpr auto kRequestFlags = []() {
     std::array<std::uint64_t, 16> flags{};
     for (std::uint32_t i = 0; i < flags.size(); ++i) {
         flags[i] = FI_TRANSMIT_COMPLETE;

@@ -76,9 +76,8 @@ Durability durability_of(const void* address, std::size_t size) {
 
 int flush_file(void*, void* address, std::size_t size) {
     static const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
-    const auto begin = reinterpret_cast<std::uintptr_t>(address);
-    const std::uintptr_t from = begin & ~(page - 1);
-    return kernel::uncancelled(msync, reinterpret_cast<void*>(from), begin + size - from,
+    const std::size_t before = reinterpret_cast<std::uintptr_t>(address) & (page - 1);
+    return kernel::uncancelled(msync, static_cast<char*>(address) - before, before + size,
                                MS_SYNC) == 0
                ? 0
                : -errno;

@@ -31,7 +31,7 @@ class Beside {
     // The next line. meanwhile() is called again and again until then. Throws where the other has
     // gone, says too much, or nothing for 20 s.
     template <class Meanwhile> std::string hear(Meanwhile&& meanwhile) const {
-        const auto limit = Clock::now() + 20s;
+        const auto limit = Clock::now() + std::chrono::seconds(20);
         std::string line;
         while (!heard(line, limit)) {
             meanwhile();

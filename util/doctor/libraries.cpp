@@ -63,7 +63,7 @@ std::string ours(const char* name) {
     }
     folders.emplace_back(DAT_UDAPL_DIR);
     for (const std::string& folder : folders) {
-        const std::string file = folder + "/" + name;
+        std::string file = folder + "/" + name;
         if (access(file.c_str(), R_OK) == 0 && is_ours(file)) {
             return file;
         }

@@ -34,7 +34,7 @@ std::string found(const std::string& name) {
     const char* const path = std::getenv("PATH");
     std::istringstream folders(path ? path : "/usr/bin:/bin");
     for (std::string folder; std::getline(folders, folder, ':');) {
-        const std::string file = folder + "/" + name;
+        std::string file = folder + "/" + name;
         if (::access(file.c_str(), X_OK) == 0) {
             return file;
         }

@@ -261,15 +261,17 @@ constexpr std::size_t kInLine = 3; // ways in a line of the legend
 constexpr double kLegendLine = 22;
 
 double legend_height(std::size_t ways) {
-    return kLegendLine * static_cast<double>((ways + kInLine - 1) / kInLine);
+    const std::size_t lines = (ways + kInLine - 1) / kInLine;
+    return kLegendLine * static_cast<double>(lines);
 }
 
 // Below everything else.
 void draw_legend(Picture& picture, const Summary& summary, const std::vector<Row>& rows,
                  bool marks) {
     for (std::size_t i = 0; i < rows.size(); ++i) {
+        const std::size_t line = i / kInLine;
         const double x = kLeft + kPlotWidth / kInLine * static_cast<double>(i % kInLine);
-        const double y = kHeight + 6 + kLegendLine * static_cast<double>(i / kInLine);
+        const double y = kHeight + 6 + kLegendLine * static_cast<double>(line);
         const Look look = look_of(rows[i].way, i);
         picture.line(x, y, x + 38, y, look, 1.8);
         if (marks) {

@@ -466,7 +466,8 @@ std::string prometheus_text(const Sight& sight) {
     family("dat_domain_opened_timestamp_seconds", "gauge", "When the domain was opened.",
            [](const Domain& domain, auto&& sample) {
                if (domain.answers) {
-                   sample("", static_cast<double>(domain.opened_ns / 1'000'000) / 1e3);
+                   const auto opened_ms = domain.opened_ns / 1'000'000;
+                   sample("", static_cast<double>(opened_ms) / 1e3);
                }
            });
     family("dat_domain_sheet_age_seconds", "gauge",

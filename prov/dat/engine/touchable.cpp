@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <cinttypes>
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
@@ -97,7 +98,7 @@ bool parse(std::string_view line, Mapping& mapping) {
 template <class Visit> bool each_mapping(Visit&& visit) {
     // Not /proc/self, which has nothing once the first thread has ended.
     const kernel::NoCancel within;
-    const int fd = open("/proc/thread-self/maps", O_RDONLY | O_CLOEXEC);
+    const int fd = ::open("/proc/thread-self/maps", O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
         return false;
     }
@@ -230,8 +231,8 @@ Explanation explain(const Untouchable& bad, Touch how) {
         break;
     }
     Explanation words;
-    std::snprintf(words.text.data(), words.text.size(), "page 0x%zx cannot be %s: %s%s", bad.page,
-                  how == Touch::write ? "written" : "read", what, bad.rights.data());
+    std::snprintf(words.text.data(), words.text.size(), "page 0x%" PRIxPTR " cannot be %s: %s%s",
+                  bad.page, how == Touch::write ? "written" : "read", what, bad.rights.data());
     return words;
 }
 

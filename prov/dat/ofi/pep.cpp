@@ -351,7 +351,7 @@ int PassiveEndpoint::take_in(std::unique_ptr<Incoming>& request, bool arrived) {
         reserved_for_ = nullptr;
     }
     if (holder) {
-        made.release(); // held by its request
+        static_cast<void>(made.release()); // held by its request
         holder->request_arrived(*info);
     }
     event.info = info.release();

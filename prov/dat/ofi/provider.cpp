@@ -36,6 +36,7 @@
 namespace dat::ofi {
 
 const std::uint32_t kProviderVersion = FI_VERSION(DAT_VERSION_MAJOR, DAT_VERSION_MINOR);
+// NOLINTNEXTLINE(misc-redundant-expression): equal is what they are to be
 static_assert(FI_DAT_EXT_VERSION == FI_VERSION(DAT_VERSION_MAJOR, DAT_VERSION_MINOR),
               "fi_ext_dat.h is of the version that configure.ac says");
 

@@ -12,7 +12,6 @@ core::DtoStatus status_of(TerminateCode code) {
     case TerminateCode::ddp_untagged_no_buffer:
         return DtoStatus::receiver_not_ready;
     case TerminateCode::ddp_untagged_too_long:
-        return DtoStatus::remote_responder;
     case TerminateCode::rdmap_catastrophic:
     case TerminateCode::ddp_catastrophic:
         return DtoStatus::remote_responder;

@@ -50,7 +50,7 @@ std::string forbidden(int& error) {
     }
     const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(kVerbsClass), closedir);
     while (const dirent* entry = folder ? readdir(folder.get()) : nullptr) {
-        const std::string node = std::string(kFolder) + entry->d_name;
+        std::string node = std::string(kFolder) + entry->d_name;
         if (std::strncmp(entry->d_name, "uverbs", 6) == 0 && !may_open(node.c_str(), error)) {
             return node;
         }
