@@ -390,6 +390,7 @@ std::unique_ptr<engine::HalfClosed> Link::half_close(bool left) {
     }
     std::unique_ptr<KeptId> kept;
     (void)base::attempt([&] { kept = std::make_unique<KeptId>(domain_, endpoint_, left); });
+    // cppcheck-suppress danglingLifetime ; what is kept goes to the caller, and lasts
     kept_ = kept.get();
     return kept;
 }
