@@ -21,7 +21,7 @@ set -u
 build=(autoconf automake g++ libcli11-dev libfabric-dev libfmt-dev libibverbs-dev librdmacm-dev
     libtool make nlohmann-json3-dev pkg-config systemtap-sdt-dev)
 run=(gcc libfabric-bin libopenmpi-dev openmpi-bin)
-test=(abigail-tools chromium clang-14 clang-format-14 codespell cppcheck dapl2-utils git hpcc
+test=(abigail-tools chromium clang-14 clang-format-14 clang-tidy-14 codespell cppcheck dapl2-utils git hpcc
     iproute2 libclang-rt-14-dev libcriterion-dev libdapl-dev libpmem-dev librapidcheck-dev mandoc mumps-test pandoc procps
     python3 python3-jsonschema python3-mpi4py python3-yaml rpm scalapack-mpi-test shellcheck tcl tshark util-linux)
 quick=(clang-format-14 codespell git libcriterion-dev libpmem-dev librapidcheck-dev mandoc procps python3

@@ -21,6 +21,7 @@ std::string rounded(double value) {
 
 std::string sizes_text(const std::vector<std::size_t>& sizes) {
     std::vector<std::string> words;
+    words.reserve(sizes.size());
     for (const std::size_t size : sizes) {
         words.push_back(std::to_string(size));
     }

@@ -35,6 +35,7 @@ bool can_measure(const Way& way, Pattern pattern) {
 
 double processors_of(const std::vector<CaseOutcome>& runs) {
     std::vector<double> all;
+    all.reserve(runs.size());
     for (const CaseOutcome& run : runs) {
         all.push_back((run.server.processor_s + run.client.processor_s) / run.client.seconds);
     }

@@ -53,6 +53,7 @@ class Program {
         out_ = Fd(ends[0]);
         Fd write_end(ends[1]);
         std::vector<char*> arguments;
+        arguments.reserve(words.size() + 1);
         for (const std::string& word : words) {
             arguments.push_back(const_cast<char*>(word.c_str()));
         }

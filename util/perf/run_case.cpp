@@ -304,6 +304,7 @@ std::string run_member(const Case& what, std::vector<Peer>& peers, const Shared*
         result = run_threads(what, peers, shared);
     } else {
         std::vector<Peer*> all;
+        all.reserve(peers.size());
         for (Peer& peer : peers) {
             all.push_back(&peer);
         }
