@@ -184,7 +184,8 @@ all_steps() {
     else
         echo "not run: librpma's examples, since RPMA_EXAMPLES_DIR names no folder of them"
     fi
-    # Both wait for much of their time.
+    # Both wait for much of their time, and the sources are read in it, and beside what follows.
+    start_step 2400 analysis
     start_step 300 relay
     run_step 180 kill 'either side killed at random: TCP, memory'
     finish_step relay 'packets harmed between two namespaces, beside those'
@@ -195,6 +196,7 @@ all_steps() {
     run_step 1200 distcheck 'make distcheck'
     run_step 1200 thread_sanitizer 'ThreadSanitizer build'
     local thread_sanitizer=$?
+    finish_step analysis 'clang-tidy and cppcheck, beside those'
     finish_step guest 'guest with software RDMA devices, beside those'
     [ $sanitized -ne 0 ] || run_step 1560 sanitized_check 'ASan and UBSan: make check'
     run_step 450 fuzzing 'fuzzing, short'

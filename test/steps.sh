@@ -340,6 +340,29 @@ step_kill() {
     return $status
 }
 
+# What programs find that read all sources, beside steps that have less time to spare.
+step_analysis() {
+    local what title status=0 result
+    lowly
+    while read -r what title; do
+        result=0
+        # Unquoted on purpose: a script of test/check and its argument.
+        DAT_SRCDIR=$work/source DAT_BUILDDIR=$work/release \
+            bash "$work/source/test/check/"${what/:/ } >"$work/analysis" 2>&1 || result=$?
+        cat "$work/analysis"
+        if [ $result -eq 77 ]; then
+            count_skip "$title: $(tail -n 1 "$work/analysis")"
+            continue
+        fi
+        check "$title" [ $result -eq 0 ] || status=1
+    done <<'EOF'
+cppcheck.sh cppcheck
+tidy.sh:prov clang-tidy, what is installed as libraries
+tidy.sh:util clang-tidy, the commands
+EOF
+    return $status
+}
+
 # Two namespaces, and between them a relay that harms packets; its record is the note.
 step_relay() {
     local status=0

@@ -4,7 +4,7 @@
 # Nothing in what is installed is warned of by clang-tidy, with the checks of .clang-tidy. A finding
 # that is none has a NOLINT(check) with the reason at its place. Only clang-tidy 14 counts: others
 # have other checks. It needs a build, for what configure and make write.
-# Usage: tidy.sh [prov | util]; by default prov, and tidy_util.sh asks for the other.
+# Usage: tidy.sh [prov | util]; by default prov.
 #
 # Most of what clang-tidy reads are headers. So it is given a few sources, each of which includes many of
 # ours: those that have a name of their own in common, which is a name once only in one source, are
