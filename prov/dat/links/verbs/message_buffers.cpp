@@ -27,7 +27,8 @@ std::unique_ptr<MessageBuffers> MessageBuffers::make(ibv_pd* pd, std::uint32_t o
         return nullptr;
     }
     made->base_ = static_cast<std::byte*>(memory);
-    made->mr_ = ibv_reg_mr(pd, memory, size, IBV_ACCESS_LOCAL_WRITE);
+    constexpr unsigned kAccess = IBV_ACCESS_LOCAL_WRITE;
+    made->mr_ = ibv_reg_mr(pd, memory, size, kAccess);
     if (!made->mr_) {
         return nullptr;
     }
