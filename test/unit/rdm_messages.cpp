@@ -771,6 +771,19 @@ Test(rdm_device, no_more_messages_go__than_the_peer_has_buffers) {
     cr_assert(c.peer.flows(), "as before");
 }
 
+// Who does not hear of any buffer is told to come again.
+Test(rdm_device, what_waits_for_buffers__is_bounded) {
+    OnDevice c;
+    while (c.sends_one()) {
+        c.gone();
+        cr_assert_lt(c.sent_, 99u);
+    }
+    cr_assert_eq(c.sent_, kBuffers - 2 + kBuffers);
+    cr_assert(c.hears(Kind::taken, 0, 0, kBuffers - 1));
+    cr_assert_eq(c.gone().size(), kBuffers - 1);
+    cr_assert(c.sends_one());
+}
+
 // Both sides may have sent all that they may: what is free is said all the same.
 Test(rdm_device, what_is_free_again__is_said_by_the_buffer_that_is_kept) {
     OnDevice c;

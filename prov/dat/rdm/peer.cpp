@@ -219,6 +219,9 @@ PostVerdict Peer::send_otherwise(const Outgoing& out) {
             return send_now(out, nullptr);
         }
     }
+    if (confirmed_ && !has_buffer() && queued_count_ >= verbs::kMessages) {
+        return PostVerdict::full; // as where the queue of its requests has no room
+    }
     Send* const send = messages_.new_send(*this, out);
     if (!send) {
         return PostVerdict::full;
