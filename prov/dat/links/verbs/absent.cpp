@@ -40,6 +40,7 @@ int Domain::make_window(const void*, const void*, std::uint32_t, bool, std::uint
     return -ENODEV;
 }
 void Memory::remove(ibv_mr*) {}
+ibv_mr* Memory::region(const void*, std::uint32_t, bool) { return nullptr; }
 void* Memory::name_of(const ibv_mr*) { return nullptr; }
 void Windows::window_gone(std::uint32_t) {}
 
