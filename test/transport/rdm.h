@@ -226,7 +226,8 @@ class RdmNode {
         hints->caps = options_.caps;
         if (transport.device) {
             hints->caps &= ~transport.missing_caps;
-            hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+            hints->domain_attr->mr_mode =
+                FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_LOCAL;
         }
         hints->mode = FI_CONTEXT;
         hints->addr_format = transport.family == AF_INET ? FI_SOCKADDR_IN : FI_SOCKADDR_IN6;

@@ -60,6 +60,43 @@ TRANSPORT_TEST(rdm, rdma_and_atomics__reach_the_memory_of_a_peer_and_its_own) {
     DAT_MUST(fi_close(&mr->fid));
 }
 
+// What an operation named its memory by has gone when others have its place.
+TRANSPORT_TEST(rdm, a_descriptor_that_is_closed__is_not_looked_at_again) {
+    only_dat();
+    Two two(transport);
+    std::array<char, 64> memory{};
+    fid_mr* region = nullptr;
+    DAT_MUST(fi_mr_reg(two.b.domain, memory.data(), memory.size(), FI_REMOTE_WRITE, 0, 7, 0,
+                       &region, nullptr));
+    std::array<char, 64> out{};
+    for (int i = 0; i < 70; ++i) { // more than a connection has places
+        fid_mr* local = nullptr;
+        DAT_MUST(
+            fi_mr_reg(two.a.domain, out.data(), out.size(), FI_WRITE, 0, 100, 0, &local, nullptr));
+        RdmOp& written = two.a.op();
+        two.a.post([&] {
+            return fi_write(two.a.ep, out.data(), out.size(), fi_mr_desc(local), two.to_b,
+                            two.b.at(memory.data()), fi_mr_key(region), &written);
+        });
+        cr_assert(RdmNode::wait(written).ok());
+        DAT_MUST(fi_close(&local->fid));
+    }
+    for (std::uint64_t tag = 0; tag < 70; ++tag) {
+        for (const std::size_t size : {std::size_t{2000}, std::size_t{100'000}}) {
+            Bytes in(size);
+            const Bytes sent = pattern(size, static_cast<unsigned>(tag));
+            RdmOp& receive = two.a.trecv(tag, in.data(), size);
+            RdmOp& send = two.b.tsend(two.to_a, tag, sent.data(), size);
+            cr_assert(RdmNode::wait(receive).ok() && RdmNode::wait(send).ok());
+            cr_assert(in == sent);
+            RdmOp& back = two.b.trecv(tag, in.data(), size);
+            RdmOp& answer = two.a.tsend(two.to_b, tag, sent.data(), size);
+            cr_assert(RdmNode::wait(back).ok() && RdmNode::wait(answer).ok());
+        }
+    }
+    DAT_MUST(fi_close(&region->fid));
+}
+
 // MPICH's keys of windows have the uppermost bit.
 TRANSPORT_TEST(rdm, keys_of_8_bytes__reach_the_memory_of_a_peer) {
     only_dat();

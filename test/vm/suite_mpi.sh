@@ -4,10 +4,10 @@
 # Open MPI over dat itself and over dat;ofi_rxm on an RDMA device (test/mpi).
 
 tests=(
-    "150 two_processes_over_rxe__compute_right over_dat r0"
-    "150 two_processes_over_siw__compute_right over_dat s0"
-    "150 two_processes_over_rxm_on_rxe__compute_right over_rxm r0"
-    "150 two_processes_over_rxm_on_siw__compute_right over_rxm_on_iwarp s0"
+    "300 two_processes_over_rxe__compute_right over_dat r0"
+    "300 two_processes_over_siw__compute_right over_dat s0"
+    "300 two_processes_over_rxm_on_rxe__compute_right over_rxm r0"
+    "300 two_processes_over_rxm_on_siw__compute_right over_rxm_on_iwarp s0"
 )
 
 over_dat() { DAT_MPI_PROVIDERS=dat open_mpi "$@"; }
@@ -21,5 +21,5 @@ open_mpi() { # interface
         return 77
     fi
     FI_DAT_IFACE=$1 DAT_MPI_LINKS=verbs DAT_MPI_RANKS=2 DAT_MPI_DYING=2 \
-        DAT_MPI_LIMIT_S=100 bash "$DAT_SRCDIR/test/mpi/run.sh"
+        DAT_MPI_LIMIT_S=200 bash "$DAT_SRCDIR/test/mpi/run.sh"
 }

@@ -181,7 +181,8 @@ Endpoint::Endpoint(Domain& domain, const fi_info& info, void* context, core::Sta
       name_(address_in(info.src_addr, info.src_addrlen)),
       peer_(address_in(info.dest_addr, info.dest_addrlen)),
       engine_(domain.engine(), *this, limits_of(info), zone_.get(), initial,
-              domain.device() && domain.names_memory()) {
+              // A peer of FI_EP_RDM posts by itself as well, and that names nothing.
+              domain.device() && domain.names_memory() && !watcher) {
     fid.fclass = FI_CLASS_EP;
     fid.context = context;
     fid.ops = &g_fid_ops;
