@@ -135,11 +135,16 @@ bool is_woken(Domain& domain) {
 
 Test(engine_shm_doorbell, few_connections__are_looked_at_one_by_one) {
     constexpr std::size_t kFew = 3;
-    Crowd crowd(kFew);
-    // Where the process is not given a processor for a millisecond it counts as a program that
-    // looks seldom, whose links are left to doorbells until they carry something.
+    auto o = sharing();
+    o.shared =
+        true; // else each domain gives its processor away for the other, which this thread has
+    Crowd crowd(kFew, o);
+    // Where the process is not given a processor for a millisecond, again and again, it counts as a
+    // program that looks seldom, whose links are left to doorbells until they carry something.
     std::size_t left = kFew;
-    for (int attempt = 0; attempt < 50 && left > 0; ++attempt) {
+    using Clock = std::chrono::steady_clock;
+    for (const auto end = Clock::now() + std::chrono::seconds(30);
+         Clock::now() < end && left > 0;) {
         for (std::size_t i = 0; i < kFew; ++i) {
             crowd.talk(i);
         }
