@@ -266,6 +266,8 @@ class Peer : public engine::MessageSink, private engine::Deferred {
     // The peer has a buffer for another message.
     bool has_buffer() const { return buffers_ > kKeptBuffers; }
     void got_buffers(std::uint32_t count);
+    // So many of this side are free again that it is said by itself.
+    bool owes_buffers() const { return freed_ >= verbs::kMessages / 2; }
     bool room(std::uint32_t reserve) const {
         const core::DtoStream& stream = endpoint_->core().requests();
         return stream.outstanding() + reserve < stream.limit();

@@ -200,7 +200,8 @@ void Peer::got_buffers(std::uint32_t count) {
 }
 
 void Peer::buffer_free() {
-    if (++freed_ >= verbs::kMessages / 2) { // else what is sent anyway says it
+    ++freed_;
+    if (owes_buffers()) { // else what is sent anyway says it
         run_soon();
     }
 }
@@ -523,7 +524,7 @@ void Peer::run() {
     const bool asked = ask_to_push();
     copy_some();
     push_pieces();
-    if (endpoint_ && (owes_credit() || freed_ >= verbs::kMessages / 2)) {
+    if (endpoint_ && (owes_credit() || owes_buffers())) {
         say(Kind::taken, 0);
     }
     if (endpoint_ && !queued_.empty() && room(kReserve)) {
