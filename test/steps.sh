@@ -342,24 +342,19 @@ step_kill() {
 
 # What programs find that read all sources, beside steps that have less time to spare.
 step_analysis() {
-    local what title status=0 result
+    local what status=0 result
     lowly
-    while read -r what title; do
+    for what in cppcheck tidy; do
         result=0
-        # Unquoted on purpose: a script of test/check and its argument.
         DAT_SRCDIR=$work/source DAT_BUILDDIR=$work/release \
-            bash "$work/source/test/check/"${what/:/ } >"$work/analysis" 2>&1 || result=$?
+            bash "$work/source/test/check/$what.sh" >"$work/analysis" 2>&1 || result=$?
         cat "$work/analysis"
         if [ $result -eq 77 ]; then
-            count_skip "$title: $(tail -n 1 "$work/analysis")"
+            count_skip "$what: $(tail -n 1 "$work/analysis")"
             continue
         fi
-        check "$title" [ $result -eq 0 ] || status=1
-    done <<'EOF'
-cppcheck.sh cppcheck
-tidy.sh:prov clang-tidy, what is installed as libraries
-tidy.sh:util clang-tidy, the commands
-EOF
+        check "$what" [ $result -eq 0 ] || status=1
+    done
     return $status
 }
 
