@@ -13,8 +13,9 @@
 #
 # DAT_BUILDDIR          a build folder, whose provider is used; without it FI_PROVIDER_PATH is
 # DAT_FABTESTS_LINKS    "shm tcp rdm-shm rdm-tcp" (default), or some of them: what carries the data,
-#                       and over rdm-* the tests of FI_EP_RDM alone, with dat's own; rxe or siw:
-#                       the RDMA device of the interface in FI_DAT_IFACE, at DAT_FABTESTS_ADDRESS
+#                       and over rdm-* the tests of FI_EP_RDM alone, with dat's own; rxe, siw,
+#                       rdm-rxe, rdm-siw: the RDMA device of the interface in FI_DAT_IFACE, at
+#                       DAT_FABTESTS_ADDRESS
 # DAT_FABTESTS_PROVIDER another provider than dat, to count what passes there: nothing is
 #                       excluded, and no list says what is to pass
 # DAT_FABTESTS_WINDOW   operations at once in a benchmark (64): each has a buffer of up to 8 MiB
@@ -72,8 +73,10 @@ for link in $links; do
     [ "$provider" = dat ] || break
     case $link in
     shm | tcp | rdm-shm | rdm-tcp) ;;
-    rxe | siw) [ -n "${FI_DAT_IFACE:-}" ] || refuse "over $link FI_DAT_IFACE has to name an interface" ;;
-    *) refuse "DAT_FABTESTS_LINKS: '$link' is none of shm, tcp, rdm-shm, rdm-tcp, rxe, siw" ;;
+    rxe | siw | rdm-rxe | rdm-siw)
+        [ -n "${FI_DAT_IFACE:-}" ] || refuse "over $link FI_DAT_IFACE has to name an interface"
+        ;;
+    *) refuse "DAT_FABTESTS_LINKS: '$link' is none of shm, tcp, rdm-shm, rdm-tcp, rxe, siw, rdm-rxe, rdm-siw" ;;
     esac
 done
 # fi_flood is what 1.x calls fi_bw.

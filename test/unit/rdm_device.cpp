@@ -178,6 +178,132 @@ Test(rdm_device, to_push_what_is_announced__is_refused) {
     cr_assert(c.hears(Kind::done, id));
 }
 
+struct NoRegistrar {
+    NoRegistrar() { registrar.left = 0; }
+    Registrar registrar;
+};
+
+// Messages of 4000 bytes until the window is full, and then one that is announced and not
+// registered.
+struct FullWindow : NoRegistrar, OnDevice {
+    FullWindow() : OnDevice(&registrar), payload(4000) {
+        for (std::size_t i = 0; i < payload.size(); ++i) {
+            payload[i] = std::byte(i % 251);
+        }
+        iov = {payload.data(), payload.size()};
+        for (std::uint32_t i = 0; i < 65536 / 4064; ++i) {
+            cr_assert(peer.send(of_one(iov)) == PostVerdict::posted);
+            cr_assert_eq(gone().size(), 1u);
+        }
+        const std::array<dat::engine::Iov, 2> halves{dat::engine::Iov{payload.data(), 1000},
+                                                     dat::engine::Iov{payload.data() + 1000, 3000}};
+        const dat::rdm::Outgoing out{.iov = halves.data(), .count = 2, .length = 4000};
+        cr_assert(peer.send(out) == PostVerdict::posted);
+        domain.run_deferred();
+        cr_assert_eq(posted.size(), 1u);
+        id = id_of_first();
+        const std::byte* at = first() + sizeof(Head) + sizeof id;
+        dat::rdm::Place place;
+        dat::rdm::get(at, place);
+        const Head head = head_of(posted.front());
+        cr_assert(head.kind == Kind::announced && head.segments == 1);
+        cr_assert(place.key == 0 && place.length == 4000 && place.at == 0);
+        gone();
+        sends.take();
+    }
+    const std::byte* first() { return endpoint.request(posted.front()).segments()[0].base; }
+
+    Bytes payload;
+    dat::engine::Iov iov;
+    std::uint64_t id = 0;
+};
+
+Test(rdm_device, a_small_message_that_is_announced__goes_when_it_is_asked_for) {
+    FullWindow c;
+    cr_assert(c.hears(Kind::push, c.id));
+    c.domain.run_deferred();
+    cr_assert_eq(c.posted.size(), 1u);
+    const Head head = c.head_of(c.posted.front());
+    cr_assert(head.kind == Kind::piece);
+    cr_assert_eq(head.tag, c.id);
+    std::uint64_t offset = 1;
+    dat::rdm::get(c.first() + sizeof head, offset);
+    cr_assert_eq(offset, 0u);
+    Bytes sent;
+    std::size_t head_left = sizeof head + sizeof offset;
+    const dat::engine::Request& request = c.endpoint.request(c.posted.front());
+    for (std::size_t i = 0; i < request.iov_count; ++i) {
+        const dat::engine::Iov& some = request.segments()[i];
+        sent.insert(sent.end(), some.base + head_left, some.base + some.length);
+        head_left = 0;
+    }
+    cr_assert(sent == c.payload);
+    c.gone();
+    cr_assert(c.sends.take().empty(), "its receiver has not said that it is there");
+    cr_assert(c.hears(Kind::done, c.id));
+    cr_assert_eq(c.sends.take().size(), 1u);
+}
+
+Test(rdm_device, what_is_asked_for__takes_a_buffer_of_the_peers) {
+    FullWindow c;
+    std::uint32_t left = kBuffers - 1 - 65536 / 4064 - 1 - 1; // a greeting, these, and one is kept
+    cr_assert(c.hears(Kind::push, c.id));
+    c.gone();
+    --left;
+    // The window has room for it again, and each takes one.
+    cr_assert(c.hears(Kind::taken, 0, 4064));
+    for (; left > 0; --left) {
+        cr_assert(c.sends_one());
+        cr_assert_eq(c.gone().size(), 1u);
+    }
+    cr_assert_not(c.peer.flows());
+    cr_assert(c.hears(Kind::push, c.id, 4064));
+    cr_assert(c.gone().empty() && c.posted.empty());
+    cr_assert(c.hears(Kind::taken, 0, 4064, 1));
+    c.domain.run_deferred();
+    cr_assert_eq(c.posted.size(), 1u);
+    cr_assert(c.head_of(c.posted.front()).kind == Kind::piece);
+    cr_assert_not(c.peer.flows());
+    c.gone();
+}
+
+// It has no address to be read at.
+Test(rdm_device, a_small_message_that_is_announced__is_asked_for_by_its_receive) {
+    OnDevice c;
+    Bytes memory(3000);
+    const std::array<dat::engine::Iov, 2> into{dat::engine::Iov{memory.data(), 1000},
+                                               dat::engine::Iov{memory.data() + 1000, 2000}};
+    dat::rdm::Messages::Incoming in{};
+    in.iov = into.data();
+    in.count = into.size();
+    in.length = memory.size();
+    std::array<std::byte, sizeof(Head) + 8 + sizeof(dat::rdm::Place)> announced;
+    std::byte* at = dat::rdm::put(announced.data(), Head{Kind::announced, 0, 1, 0, 0, 0});
+    at = dat::rdm::put(at, std::uint64_t{99});
+    dat::rdm::put(at, dat::rdm::Place{0, 3000, 0});
+    cr_assert(c.peer.arrived(announced.data(), announced.size()));
+    cr_assert(c.messages.receive(in) == PostVerdict::posted);
+    c.domain.run_deferred();
+    cr_assert_eq(c.posted.size(), 1u);
+    cr_assert(c.head_of(c.posted.front()).kind == Kind::push);
+    cr_assert_eq(c.head_of(c.posted.front()).tag, 99u);
+    c.gone();
+    for (std::uint32_t i = 0; i < 2 * dat::rdm::kPatience; ++i) {
+        c.domain.run_deferred();
+        cr_assert(c.posted.empty(), "it comes in no other way");
+    }
+    Bytes piece(sizeof(Head) + 8 + memory.size(), std::byte(7));
+    dat::rdm::put(dat::rdm::put(piece.data(), Head{Kind::piece, 0, 0, 0, 0, 99}), std::uint64_t{0});
+    cr_assert(c.peer.arrived(piece.data(), piece.size()));
+    c.domain.run_deferred();
+    cr_assert(memory == Bytes(memory.size(), std::byte(7)));
+    const auto done = c.receives.take();
+    cr_assert_eq(done.size(), 1u);
+    cr_assert_eq(done[0].length, memory.size());
+    cr_assert(c.head_of(c.posted.front()).kind == Kind::done);
+    c.gone();
+}
+
 // By its address, in pieces of one segment each, of no more than is registered at once.
 Test(rdm_device, what_is_announced__is_read_in_pieces) {
     OnDevice c;

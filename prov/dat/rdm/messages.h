@@ -9,7 +9,9 @@
 // as that was told (its window). A large one is announced, and so is a small one that the window
 // has no room for: the Head is held, 128 bytes, and the payload stays with its sender until a
 // receive takes it, which reads it by RDMA. So a receive for the last of many messages finds it,
-// whatever is still waiting, and a receiver needs no memory for payload that it cannot place.
+// whatever is still waiting, and a receiver needs no memory for payload that it cannot place. Over
+// a device, where to register memory takes longer than to copy it, a small one that is announced is
+// sent when its receive asks for it.
 #ifndef DAT_RDM_MESSAGES_H
 #define DAT_RDM_MESSAGES_H
 
@@ -263,8 +265,14 @@ class Peer : public engine::MessageSink, private engine::Deferred {
     bool fits(const Outgoing& out) const {
         return is_eager(out) && !out.delivered && has_window(out);
     }
-    // The peer has a buffer for another message.
+    // The peer has a buffer for another message. Where they are not counted it always has.
     bool has_buffer() const { return buffers_ > kKeptBuffers; }
+    void take_buffer() { buffers_ -= buffers_ != kUncounted; }
+    void give_buffer_back() { buffers_ += buffers_ != kUncounted; }
+    // Where it is announced its receiver has to ask for it.
+    bool is_asked_for(const Outgoing& out) const {
+        return kind_ == engine::LinkKind::verbs && is_eager(out);
+    }
     void got_buffers(std::uint32_t count);
     // So many of this side are free again that it is said by itself.
     bool owes_buffers() const { return freed_ >= verbs::kMessages / 2; }
@@ -280,6 +288,7 @@ class Peer : public engine::MessageSink, private engine::Deferred {
     core::PostVerdict send_to_self(const Outgoing& out);
     enum class Announced : std::uint8_t { went, later, never };
     Announced announce(Send& send);
+    std::byte* put_places(std::byte* at, const Send& send) const;
     bool send_as_request(Send& send);
     void send_queued();
     bool post_own(const std::byte* bytes, std::size_t size, bool fence = false,

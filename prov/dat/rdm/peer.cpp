@@ -183,10 +183,10 @@ PostVerdict Peer::send_now(const Outgoing& out, Send* waiting) {
 // Each takes a buffer of the peer's. Precondition: has_buffer().
 PostVerdict Peer::send_on_device(const Outgoing& out, Send* waiting) {
     DAT_ASSERT(has_buffer());
-    --buffers_; // before the connection may end within, or be another one
+    take_buffer(); // before the connection may end within, or be another one
     const PostVerdict verdict = post<engine::Link>(out, waiting);
     if (verdict == PostVerdict::full || verdict == PostVerdict::refused) {
-        ++buffers_;
+        give_buffer_back();
     }
     flowing_ = flowing_ && has_buffer();
     return verdict;
@@ -310,16 +310,32 @@ Peer::Announced Peer::announce(Send& send) {
     if (!room(kReserve) || !has_buffer()) {
         return Announced::later;
     }
-    if (!messages_.add_readable(send)) {
+    const Outgoing& out = send.what;
+    const bool asked_for = is_asked_for(out);
+    if (!asked_for && !messages_.add_readable(send)) {
         return messages_.registrar_ ? Announced::never : Announced::later;
     }
-    const Outgoing& out = send.what;
-    const bool named = kind_ == engine::LinkKind::shm || kind_ == engine::LinkKind::verbs;
+    const std::uint8_t segments = asked_for ? out.length > 0 : send.key_count;
     std::array<std::byte, kMaxAnnouncement> bytes;
     const auto flags = static_cast<std::uint8_t>(out.has_data ? kHasData : 0);
-    const Head head = plain_head(out.tagged ? Kind::announced_tagged : Kind::announced, out.tag,
-                                 flags, send.key_count);
-    std::byte* at = put_head(bytes.data(), head, out, &send);
+    const Head head =
+        plain_head(out.tagged ? Kind::announced_tagged : Kind::announced, out.tag, flags, segments);
+    std::byte* const at = put_places(put_head(bytes.data(), head, out, &send), send);
+    if (!post_own(bytes.data(), static_cast<std::size_t>(at - bytes.data()), out.fence)) {
+        messages_.remove_readable(send);
+        return Announced::later;
+    }
+    has_said(head);
+    return Announced::went;
+}
+
+// Where the payload is, if anywhere.
+std::byte* Peer::put_places(std::byte* at, const Send& send) const {
+    const Outgoing& out = send.what;
+    if (is_asked_for(out)) {
+        return out.length > 0 ? put(at, Place{0, static_cast<std::uint32_t>(out.length), 0}) : at;
+    }
+    const bool named = kind_ == engine::LinkKind::shm || kind_ == engine::LinkKind::verbs;
     std::size_t count = 0;
     for (std::size_t i = 0; i < out.count; ++i) {
         const engine::Iov& memory = out.iov[i];
@@ -329,12 +345,7 @@ Peer::Announced Peer::announce(Send& send) {
                                named ? address : std::uintptr_t{0}});
         }
     }
-    if (!post_own(bytes.data(), static_cast<std::size_t>(at - bytes.data()), out.fence)) {
-        messages_.remove_readable(send);
-        return Announced::later;
-    }
-    has_said(head);
-    return Announced::went;
+    return at;
 }
 
 // Of what the endpoint says by itself, which has said it only once it is posted.
@@ -355,8 +366,7 @@ bool Peer::post_own(const std::byte* bytes, std::size_t size, bool fence, std::u
         return false;
     }
     engine::Endpoint& endpoint = *endpoint_;
-    const bool counted = buffers_ != kUncounted;
-    buffers_ -= counted;
+    take_buffer();
     const PostVerdict verdict = engine::post_request<engine::Link>(
         endpoint, false, [&](engine::Request& request, std::uint64_t seq) {
             std::byte* const area = endpoint.inline_area(seq);
@@ -371,7 +381,7 @@ bool Peer::post_own(const std::byte* bytes, std::size_t size, bool fence, std::u
             request.iov = {area, size};
         });
     if (!went(verdict)) {
-        buffers_ += counted;
+        give_buffer_back();
         return false;
     }
     flowing_ = flowing_ && has_buffer();

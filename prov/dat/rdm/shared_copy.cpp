@@ -5,7 +5,8 @@
 // is longer both sides copy, if its sender polls: it pushes pieces, from the beginning on, through
 // memory that stays in the caches, which is nearly three times as fast. Where no piece has come for
 // kPatience rounds, or the sender sleeps, the receiver copies by itself, from the end on. It is
-// whole where the two meet.
+// whole where the two meet. Over a device a small message that is announced comes as a piece too,
+// and no other way.
 #include "engine/post.h"
 #include "links/shm/segment.h"
 #include "rdm/limits.h"
@@ -27,6 +28,7 @@ constexpr std::size_t kPieceHead = sizeof(Head) + sizeof(std::uint64_t);
 constexpr std::uint64_t kPiece = shm::kPiece - 64;
 constexpr std::uint32_t kNotAsked = UINT32_MAX; // in place of rounds
 static_assert(kPieceHead <= 64);
+static_assert(kPieceHead + kEagerVerbs <= verbs::kMessageSize && kEagerVerbs <= kPiece);
 
 } // namespace
 
@@ -61,13 +63,15 @@ bool Peer::copy_at_once(Fetch& fetch) {
 
 // Begins. False: it cannot be had so.
 bool Peer::copy_with_peer(Fetch& fetch) {
-    if (!endpoint_ || fetch.wanted <= kCopiedAtOnce || !endpoint_->link()->copies_from_peer() ||
-        !std::all_of(fetch.places.begin(), fetch.places.begin() + fetch.segments,
-                     [](const Place& place) { return place.at != 0; })) {
+    const bool asked_for = kind_ == engine::LinkKind::verbs && fetch.places[0].at == 0;
+    if (!endpoint_ ||
+        (!asked_for && (fetch.wanted <= kCopiedAtOnce || !endpoint_->link()->copies_from_peer() ||
+                        !std::all_of(fetch.places.begin(), fetch.places.begin() + fetch.segments,
+                                     [](const Place& place) { return place.at != 0; })))) {
         return false;
     }
     fetch.left = fetch.wanted;
-    fetch.rounds = endpoint_->link()->peer_may_push() ? kNotAsked : kPatience;
+    fetch.rounds = asked_for || endpoint_->link()->peer_may_push() ? kNotAsked : kPatience;
     shared_.push(fetch);
     run_soon();
     return true;
@@ -92,7 +96,7 @@ bool Peer::ask_to_push() {
 
 // Some of what both copy, where the peer does not go on.
 void Peer::copy_some() {
-    if (shared_.empty() || !endpoint_) {
+    if (shared_.empty() || !endpoint_ || kind_ == engine::LinkKind::verbs) {
         return;
     }
     Fetch& fetch = shared_.front();
@@ -140,7 +144,8 @@ bool Peer::take_piece(std::uint64_t id, const std::byte* at, std::size_t size) {
 
 bool Peer::take_push(std::uint64_t id) {
     Send* const send = messages_.send_of(id);
-    if (!send || send->peer != this || !send->waits || kind_ == engine::LinkKind::verbs) {
+    if (!send || send->peer != this || !send->waits ||
+        (kind_ == engine::LinkKind::verbs && !is_asked_for(send->what))) {
         return false;
     }
     if (send->what.count < kMaxIov && !base::List<Send, Pushed>::holds(*send)) {
@@ -153,7 +158,7 @@ bool Peer::take_push(std::uint64_t id) {
 
 // As many as there is room for.
 void Peer::push_pieces() {
-    while (!pushing_.empty() && endpoint_ && room(kReserve)) {
+    while (!pushing_.empty() && endpoint_ && room(kReserve) && has_buffer()) {
         Send& send = pushing_.front();
         if (send.pushed == send.what.length) {
             pushing_.remove(send);
@@ -172,6 +177,7 @@ bool Peer::push_piece(Send& send) {
         engine::gather({send.iov.data(), send.what.count}, offset, length, from);
     send.goes = true;
     send.pushed += length;
+    take_buffer();
     engine::Endpoint& endpoint = *endpoint_;
     const PostVerdict verdict = engine::post_request<engine::Link>(
         endpoint, false, [&](engine::Request& request, std::uint64_t seq) {
@@ -192,8 +198,10 @@ bool Peer::push_piece(Send& send) {
     if (verdict != PostVerdict::posted && verdict != PostVerdict::flushed) {
         send.goes = false;
         send.pushed -= length;
+        give_buffer_back();
         return false;
     }
+    flowing_ = flowing_ && has_buffer();
     return true;
 }
 

@@ -9,7 +9,8 @@
 //                                sender, who lets it be read until `done` has come
 //   done                         Head, whose tag is the id
 //   push                         Head, whose tag is the id of what is announced: its receiver has
-//                                begun to copy it, from the end on, and takes it in pieces as well
+//                                begun to copy it, from the end on, and takes it in pieces as well;
+//                                or it cannot be read, and comes as a piece
 //   piece                        Head, whose tag is that id, offset, payload: from the beginning on
 //   taken, goodbye, ask, agree, decline    Head
 //
@@ -73,7 +74,8 @@ static_assert(sizeof(Head) == 16 && std::is_trivial_v<Head>);
 
 // A piece of what is announced: registered memory, which begins at address 0 for whoever reads it
 // by its key, and over a device at `at`. `at`: its address in the sender's memory, from where a
-// peer on the same host may copy it (engine::Link::copy_from_peer()); 0: it may not.
+// peer on the same host may copy it (engine::Link::copy_from_peer()); 0: it may not, and over a
+// device it is not registered either.
 struct Place {
     std::uint32_t key;
     std::uint32_t length;
@@ -157,19 +159,24 @@ inline constexpr std::size_t kHelloSize = 6 * 8 + 4 + 2 + 1 + 1 + 4 + 16;
 // address of its device, which the connection manager tells.
 inline constexpr std::size_t kBriefHelloSize = 4 + 5 * 8 + 4 + 2 + 1;
 
+// What both forms have behind their magic number, in that order.
+template <class AHello> constexpr auto numbers_of(AHello& hello) {
+    return std::array{&hello.from.began, &hello.from.drawn, &hello.to.began, &hello.to.drawn,
+                      &hello.number};
+}
+
 inline void put_brief(std::byte* to, const Hello& hello) {
     to = put(to, Hello::kBriefMagic);
-    for (const std::uint64_t number :
-         {hello.from.began, hello.from.drawn, hello.to.began, hello.to.drawn, hello.number}) {
-        to = put(to, number);
+    for (const std::uint64_t* const number : numbers_of(hello)) {
+        to = put(to, *number);
     }
     put(put(put(to, hello.window), hello.port), static_cast<std::uint8_t>(hello.refusal));
 }
 
 inline void put(std::byte* to, const Hello& hello) {
-    for (const std::uint64_t number : {hello.magic, hello.from.began, hello.from.drawn,
-                                       hello.to.began, hello.to.drawn, hello.number}) {
-        to = put(to, number);
+    to = put(to, hello.magic);
+    for (const std::uint64_t* const number : numbers_of(hello)) {
+        to = put(to, *number);
     }
     to = put(to, hello.window);
     to = put(put(to, hello.port), hello.family);
@@ -181,8 +188,7 @@ inline bool get_brief(const std::byte* from, Hello& hello) {
     std::uint32_t magic = 0;
     std::uint8_t refusal = 0;
     from = get(from, magic);
-    for (std::uint64_t* const number :
-         {&hello.from.began, &hello.from.drawn, &hello.to.began, &hello.to.drawn, &hello.number}) {
+    for (std::uint64_t* const number : numbers_of(hello)) {
         from = get(from, *number);
     }
     get(get(get(from, hello.window), hello.port), refusal);
@@ -196,8 +202,8 @@ inline bool get(const std::byte* from, std::size_t size, Hello& hello) {
     if (size != kHelloSize) { // where a device pads it there is more behind
         return size >= kBriefHelloSize && get_brief(from, hello);
     }
-    for (std::uint64_t* const number : {&hello.magic, &hello.from.began, &hello.from.drawn,
-                                        &hello.to.began, &hello.to.drawn, &hello.number}) {
+    from = get(from, hello.magic);
+    for (std::uint64_t* const number : numbers_of(hello)) {
         from = get(from, *number);
     }
     from = get(from, hello.window);
