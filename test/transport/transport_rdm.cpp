@@ -170,7 +170,7 @@ TRANSPORT_TEST(rdm, messages_of_one_sender__are_received_in_their_order) {
 TRANSPORT_TEST(rdm, a_flood_without_receives__does_not_keep_its_last_message_back) {
     only_dat();
     Two two(transport);
-    // Beyond the first 2048 each waits with its sender, registered on a device.
+    // Beyond the first 2048 each waits with its sender: an emulated device takes its time for them.
     const std::uint64_t count = transport.device ? 4000 : 20000;
     const Bytes out = pattern(64, 3);
     for (std::uint64_t i = 0; i < count; ++i) {

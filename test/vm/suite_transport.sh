@@ -6,7 +6,7 @@
 . "$DAT_SRCDIR/test/vm/suite_verbs.sh"
 . "$DAT_SRCDIR/test/vm/suite_programs.sh"
 
-rdm='@(tagged*|a_large*|unexpected*|what_@(both|was|is)*|messages_of*|rdma_*|a_de*|many*|another*|remote_data*)'
+rdm='@(tagged*|a_@(large|flood)*|unexpected*|what_@(both|was|is)*|messages_of*|rdma_*|a_de*|many*|another*|remote_data*)'
 tests=(
     "60 rping_over_rxe__serves_rpings_client rping_server rxe"
     "60 rping_over_rxe__is_served_by_rpings_server rping_client rxe"
