@@ -185,13 +185,13 @@ all_steps() {
         echo "not run: librpma's examples, since RPMA_EXAMPLES_DIR names no folder of them"
     fi
     # Both wait for much of their time, and the sources are read in it, and beside what follows.
-    start_step 2700 analysis
+    start_step 3300 analysis
     start_step 300 relay
     run_step 180 kill 'either side killed at random: TCP, memory'
     finish_step relay 'packets harmed between two namespaces, beside those'
     # The guest has one processor, and the builds beside it come second (lowly).
     start_step 2800 guest
-    run_step 2700 sanitized 'ASan and UBSan build, clang'
+    run_step 3300 sanitized 'ASan and UBSan build, clang'
     local sanitized=$?
     run_step 1200 distcheck 'make distcheck'
     run_step 1200 thread_sanitizer 'ThreadSanitizer build'
