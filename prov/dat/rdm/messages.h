@@ -267,8 +267,8 @@ class Peer : public engine::MessageSink, private engine::Deferred {
     }
     // The peer has a buffer for another message. Where they are not counted it always has.
     bool has_buffer() const { return buffers_ > kKeptBuffers; }
-    void take_buffer() { buffers_ -= buffers_ != kUncounted; }
-    void give_buffer_back() { buffers_ += buffers_ != kUncounted; }
+    // Posts a message of this side, which takes one. Precondition: there is one.
+    template <class Post> core::PostVerdict with_buffer(Post&& post);
     // Where it is announced its receiver has to ask for it.
     bool is_asked_for(const Outgoing& out) const {
         return kind_ == engine::LinkKind::verbs && is_eager(out);
@@ -529,6 +529,21 @@ template <class L> inline Head Peer::head_of(Kind kind, std::uint8_t flags, std:
     }
     said_taken_ = taken_;
     return {kind, flags, 0, static_cast<std::uint8_t>(freed), taken_, tag};
+}
+
+// It is on its way, or was: `full` and `refused` have changed nothing.
+constexpr bool went(core::PostVerdict verdict) {
+    return verdict != core::PostVerdict::full && verdict != core::PostVerdict::refused;
+}
+
+template <class Post> inline core::PostVerdict Peer::with_buffer(Post&& post) {
+    buffers_ -= buffers_ != kUncounted; // before the connection may end within, or be another one
+    const core::PostVerdict verdict = post();
+    if (!went(verdict)) {
+        buffers_ += buffers_ != kUncounted;
+    }
+    flowing_ = flowing_ && has_buffer();
+    return verdict;
 }
 
 inline bool Peer::owes_credit() const { return taken_ - said_taken_ > messages_.untold_; }

@@ -183,13 +183,7 @@ PostVerdict Peer::send_now(const Outgoing& out, Send* waiting) {
 // Each takes a buffer of the peer's. Precondition: has_buffer().
 PostVerdict Peer::send_on_device(const Outgoing& out, Send* waiting) {
     DAT_ASSERT(has_buffer());
-    take_buffer(); // before the connection may end within, or be another one
-    const PostVerdict verdict = post<engine::Link>(out, waiting);
-    if (verdict == PostVerdict::full || verdict == PostVerdict::refused) {
-        give_buffer_back();
-    }
-    flowing_ = flowing_ && has_buffer();
-    return verdict;
+    return with_buffer([&] { return post<engine::Link>(out, waiting); });
 }
 
 // The peer's device has room for so many more messages.
@@ -237,12 +231,6 @@ PostVerdict Peer::send_otherwise(const Outgoing& out) {
     messages_.domain_.run_deferred();
     return PostVerdict::posted;
 }
-
-namespace {
-bool went(PostVerdict verdict) {
-    return verdict != PostVerdict::full && verdict != PostVerdict::refused;
-}
-} // namespace
 
 // The oldest that is queued, whose completion is the request's: it is queued no longer when it is
 // posted, since the connection may end within, and then what is queued completes, or goes out
@@ -366,26 +354,20 @@ bool Peer::post_own(const std::byte* bytes, std::size_t size, bool fence, std::u
         return false;
     }
     engine::Endpoint& endpoint = *endpoint_;
-    take_buffer();
-    const PostVerdict verdict = engine::post_request<engine::Link>(
-        endpoint, false, [&](engine::Request& request, std::uint64_t seq) {
-            std::byte* const area = endpoint.inline_area(seq);
-            std::memcpy(area, bytes, size);
-            request = {};
-            request.length = size;
-            request.op = engine::OpCode::send;
-            request.role = engine::Role::own;
-            request.fence = fence;
-            request.inlined = true;
-            request.iov_count = 1;
-            request.iov = {area, size};
-        });
-    if (!went(verdict)) {
-        give_buffer_back();
-        return false;
-    }
-    flowing_ = flowing_ && has_buffer();
-    return true;
+    const auto fill = [&](engine::Request& request, std::uint64_t seq) {
+        std::byte* const area = endpoint.inline_area(seq);
+        std::memcpy(area, bytes, size);
+        request = {};
+        request.length = size;
+        request.op = engine::OpCode::send;
+        request.role = engine::Role::own;
+        request.fence = fence;
+        request.inlined = true;
+        request.iov_count = 1;
+        request.iov = {area, size};
+    };
+    return went(
+        with_buffer([&] { return engine::post_request<engine::Link>(endpoint, false, fill); }));
 }
 
 bool Peer::say(Kind kind, std::uint64_t tag) {

@@ -63,11 +63,16 @@ bool Peer::copy_at_once(Fetch& fetch) {
 
 // Begins. False: it cannot be had so.
 bool Peer::copy_with_peer(Fetch& fetch) {
+    if (!endpoint_) {
+        return false;
+    }
     const bool asked_for = kind_ == engine::LinkKind::verbs && fetch.places[0].at == 0;
-    if (!endpoint_ ||
-        (!asked_for && (fetch.wanted <= kCopiedAtOnce || !endpoint_->link()->copies_from_peer() ||
-                        !std::all_of(fetch.places.begin(), fetch.places.begin() + fetch.segments,
-                                     [](const Place& place) { return place.at != 0; })))) {
+    const auto is_shared = [&] {
+        return fetch.wanted > kCopiedAtOnce && endpoint_->link()->copies_from_peer() &&
+               std::all_of(fetch.places.begin(), fetch.places.begin() + fetch.segments,
+                           [](const Place& place) { return place.at != 0; });
+    };
+    if (!asked_for && !is_shared()) {
         return false;
     }
     fetch.left = fetch.wanted;
@@ -177,31 +182,28 @@ bool Peer::push_piece(Send& send) {
         engine::gather({send.iov.data(), send.what.count}, offset, length, from);
     send.goes = true;
     send.pushed += length;
-    take_buffer();
     engine::Endpoint& endpoint = *endpoint_;
-    const PostVerdict verdict = engine::post_request<engine::Link>(
-        endpoint, false, [&](engine::Request& request, std::uint64_t seq) {
-            std::byte* const area = endpoint.inline_area(seq);
-            put(put(area, head_of<engine::Link>(Kind::piece, 0, send.id)), offset);
-            request = {};
-            request.context = static_cast<Posted*>(&send);
-            request.length = kPieceHead + length;
-            request.op = engine::OpCode::send;
-            request.role = engine::Role::own;
-            engine::Iov* const to =
-                engine::set_segments(request, count + 1, endpoint.request_extra_segments(seq));
-            to[0] = {area, kPieceHead};
-            for (std::size_t i = 0; i < count; ++i) {
-                to[i + 1] = {static_cast<std::byte*>(from[i].iov_base), from[i].iov_len};
-            }
-        });
-    if (verdict != PostVerdict::posted && verdict != PostVerdict::flushed) {
+    const auto fill = [&](engine::Request& request, std::uint64_t seq) {
+        std::byte* const area = endpoint.inline_area(seq);
+        put(put(area, head_of<engine::Link>(Kind::piece, 0, send.id)), offset);
+        request = {};
+        request.context = static_cast<Posted*>(&send);
+        request.length = kPieceHead + length;
+        request.op = engine::OpCode::send;
+        request.role = engine::Role::own;
+        engine::Iov* const to =
+            engine::set_segments(request, count + 1, endpoint.request_extra_segments(seq));
+        to[0] = {area, kPieceHead};
+        for (std::size_t i = 0; i < count; ++i) {
+            to[i + 1] = {static_cast<std::byte*>(from[i].iov_base), from[i].iov_len};
+        }
+    };
+    if (!went(with_buffer(
+            [&] { return engine::post_request<engine::Link>(endpoint, false, fill); }))) {
         send.goes = false;
         send.pushed -= length;
-        give_buffer_back();
         return false;
     }
-    flowing_ = flowing_ && has_buffer();
     return true;
 }
 
