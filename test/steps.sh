@@ -316,8 +316,18 @@ step_sanitized() {
 step_sanitized_check() {
     local UBSAN_OPTIONS=print_stacktrace=1
     export UBSAN_OPTIONS
+    local status=0 log
     make_check "$work/sanitized" check \
-        TESTS="$(make -s -C "$work/sanitized" dat-list-tests) test/check/installed.sh"
+        TESTS="$(make -s -C "$work/sanitized" dat-list-tests) test/check/installed.sh" || status=1
+    # A process that a test of Criterion's runs in has told the test's result when it leaks.
+    while read -r log; do
+        echo "LEAKED ${log%.log}"
+        grep -A 12 'ERROR: LeakSanitizer' "$log" | head -n 60 | sed 's/^/| /'
+        count 0 1
+        status=1
+    done < <(find "$work/sanitized" -name '*.log' ! -name test-suite.log \
+        -exec grep -l 'ERROR: LeakSanitizer' {} +)
+    return $status
 }
 
 # A short run of each target, from its seeds.

@@ -22,19 +22,21 @@ struct Idle {
     double socket = 0; // bytes of the kernel for a socket, by its slabs
 };
 
-// As many messages as queues hold: client to server, and back.
-template <perf::Side S> void use(S& side, std::size_t connection, bool client) {
-    perf::Done done;
+// As many messages as queues hold: client to server, and back. `done` is what has completed and was
+// not waited for: the peer may be at the next connection before the last send here has completed.
+template <perf::Side S> void use(S& side, std::size_t connection, bool client, perf::Done& done) {
     std::uint64_t posted = 0;
     for (int half = 0; half < 2; ++half) {
         const bool sends = (half == 0) == client;
-        while (sends ? done.sent < perf::kQueue : done.received < perf::kQueue) {
+        std::uint64_t& completed = sends ? done.sent : done.received;
+        while (completed < perf::kQueue) {
             if (sends && posted < perf::kQueue && side.send(connection)) {
                 ++posted;
                 continue;
             }
             done += side.poll(connection);
         }
+        completed -= perf::kQueue;
     }
 }
 
@@ -52,7 +54,8 @@ template <perf::Side S> Idle idle(S& side, std::uint64_t connections, perf::Peer
     Idle result;
     side.join(peer.role(), theirs);
     post(0); // what exists once a process is there, and has been used, by now
-    use(side, 0, peer.client());
+    perf::Done done;
+    use(side, 0, peer.client(), done);
     const Footprint before = footprint();
     while (result.connections < connections) {
         side.join(peer.role(), theirs);
@@ -66,7 +69,7 @@ template <perf::Side S> Idle idle(S& side, std::uint64_t connections, perf::Peer
     }
     result.posted = per_endpoint(before, footprint(), connections);
     for (std::size_t i = 1; i <= connections; ++i) {
-        use(side, i, peer.client());
+        use(side, i, peer.client(), done);
     }
     result.used = per_endpoint(before, footprint(), connections);
     return result;

@@ -735,11 +735,6 @@ Test(engine_shm_neighbour, a_relay_between_two_processes__does_not_join_them, .t
     cr_assert(victim.talks(near, far, 10));
 }
 
-// Criterion keeps 48 bytes of its own when a test of this program has ended; what the tests leak is
-// theirs and still told.
-extern "C" const char* __lsan_default_suppressions();
-extern "C" const char* __lsan_default_suppressions() { return "leak:libcriterion"; }
-
 // A local listener that says more than its welcome, while descriptors are let in for that one: they
 // would be in a socket that counts as one that has none.
 Test(engine_shm_neighbour, a_local_listener_that_gives_more_behind_its_welcome__is_left,

@@ -88,12 +88,21 @@ void Sender::respond(const Response& response) {
 }
 
 void Sender::respond(const ReadRequest& request) {
-    respond({request.sink_stag, wide_ ? 0 : request.sink_to, size_of(request), request.source_stag,
-             request.source_to, false});
+    respond(Response{.sink_to = wide_ ? 0 : request.sink_to,
+                     .size = size_of(request),
+                     .source_to = request.source_to,
+                     .sink_stag = request.sink_stag,
+                     .source_stag = request.source_stag,
+                     .atomic = false});
 }
 
 void Sender::respond(const AtomicResponse& response) {
-    respond({response.request_id, response.original, 0, 0, 0, true});
+    respond(Response{.sink_to = response.original,
+                     .size = 0,
+                     .source_to = 0,
+                     .sink_stag = response.request_id,
+                     .source_stag = 0,
+                     .atomic = true});
 }
 
 void Sender::confirm(std::uint32_t count) { confirmations_.placed(count, cursor_.seq); }

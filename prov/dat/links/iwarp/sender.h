@@ -195,11 +195,11 @@ class Sender {
         }
     };
     struct Response {
-        std::uint32_t sink_stag; // of an atomic: request_id
-        std::uint64_t sink_to;   // of an atomic: the original value
+        std::uint64_t sink_to; // of an atomic: the original value
         std::uint64_t size;
-        std::uint32_t source_stag;
         std::uint64_t source_to;
+        std::uint32_t sink_stag; // of an atomic: request_id
+        std::uint32_t source_stag;
         bool atomic;
     };
 
