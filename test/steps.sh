@@ -92,19 +92,19 @@ precompiled() { # compiler
     echo "bash $root/test/precompiled.sh $work/headers $1"
 }
 
-# Configures the unpacked distribution in build folder $1, and builds the
-# provider with one compiler, and the tests with another, and with flags of their own: of what they
+# Configures the unpacked distribution in build folder $1, and builds make target $4 with one
+# compiler, and the tests and what else there is with another, and with flags of their own: of what they
 # take to compile, most is their optimization, which proves nothing. The folders of one compiler
 # share what configure found out. Where a line came from is all that a log wants: whole debug
 # information would be a quarter of the time.
-build() { # folder cache compiler compiler-of-the-tests flags-of-the-tests options...
-    local folder=$1 cache=$2 compiler=$3 test_compiler=$4 test_flags=$5
-    shift 5
+build() { # folder cache compiler target compiler-of-the-rest flags-of-the-rest options...
+    local folder=$1 cache=$2 compiler=$3 target=$4 rest_compiler=$5 rest_flags=$6
+    shift 6
     mkdir -p "$folder" && cd "$folder" &&
         "$work/source/configure" -q --cache-file="$work/$cache.cache" \
             --prefix="$work/prefix" --libdir="$work/prefix/lib" --enable-werror "$@" &&
-        make -j"$jobs" CXX="$compiler" &&
-        make -j"$jobs" check TESTS= CXX="$test_compiler" CXXFLAGS="$test_flags"
+        make -j"$jobs" CXX="$compiler" "$target" &&
+        make -j"$jobs" check TESTS= CXX="$rest_compiler" CXXFLAGS="$rest_flags"
 }
 
 # Configures the unpacked distribution in build folder $1, and builds there what make target $2
@@ -177,7 +177,7 @@ step_distribution() {
 }
 
 step_release() {
-    build "$work/release" g++ g++ "$(precompiled g++)" -O0 CXXFLAGS="$release_flags"
+    build "$work/release" g++ g++ all "$(precompiled g++)" -O0 CXXFLAGS="$release_flags"
 }
 
 step_quick() {
@@ -306,7 +306,7 @@ step_rpma_examples() {
 # errors here, as g++'s are in the release build.
 step_sanitized() {
     lowly
-    build "$work/sanitized" clang "$(precompiled clang++-14)" clang++-14 '-O0 -g1' \
+    build "$work/sanitized" clang "$(precompiled clang++-14)" dat-libraries clang++-14 '-O0 -g1' \
         --enable-sanitizer=address,undefined CXX=clang++-14 CXXFLAGS='-O1 -g1' \
         --with-udapl-libdir="$work/prefix/udapl"
 }
