@@ -334,7 +334,8 @@ step_sanitized_check() {
 step_fuzzing() {
     local status=0 libraries=$work/sanitized/.libs
     [ -f "$libraries/libdat.so" ] && [ -f "$libraries/libdat2.so" ] || libraries=
-    DAT_FUZZ_LIBRARIES=$libraries bash "$work/source/test/fuzz/run.sh" 5 >"$work/fuzzing" || status=1
+    DAT_FUZZ_CXX=$(precompiled clang++-14) DAT_FUZZ_LIBRARIES=$libraries \
+        bash "$work/source/test/fuzz/run.sh" 5 >"$work/fuzzing" || status=1
     cat "$work/fuzzing"
     count "$(grep -c 'nothing found$' "$work/fuzzing")" "$(grep -c ' FOUND ' "$work/fuzzing")"
     return $status
@@ -418,15 +419,15 @@ refuses_relative_folder() {
 # All that distcheck proves beyond what was done above: install and uninstall,
 # and that a clean tree is one. The tests have run already, in build folders of
 # the same distribution, so it compiles quickly; but none was without the RDMA devices,
-# so it is here, with the test of that; nor without uDAPL. Both tests are scripts that need no
-# program of the tests, so none is built.
+# so it is here, with the test of that; nor without uDAPL, nor without the commands. Both tests are
+# scripts that need no program of the tests, so none is built.
 step_distcheck() {
     lowly
     check 'configure refuses a folder for uDAPL that is not absolute' refuses_relative_folder || return 1
     cd "$work/tree" || return 1
-    check 'make distcheck, without verbs and uDAPL' make -j"$jobs" distcheck \
+    check 'make distcheck, without verbs, uDAPL and commands' make -j"$jobs" distcheck \
         TESTS='test/transport/no_verbs_test.sh test/check/installed.sh' \
         check_PROGRAMS= check_LTLIBRARIES= check_SCRIPTS= AM_DISTCHECK_CONFIGURE_FLAGS= \
         CXX="$(precompiled g++)" \
-        DISTCHECK_CONFIGURE_FLAGS='--enable-werror --disable-verbs --disable-udapl --without-criterion --without-rapidcheck CXXFLAGS=-O0'
+        DISTCHECK_CONFIGURE_FLAGS='--enable-werror --disable-verbs --disable-udapl --disable-commands --without-criterion --without-rapidcheck CXXFLAGS=-O0'
 }

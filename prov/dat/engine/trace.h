@@ -110,7 +110,7 @@ class EndpointTrace {
     void write(base::TraceKind kind, const base::TraceOperation& operation);
 
     Trace& trace_;
-    const void* const endpoint_;
+    [[maybe_unused]] const void* const endpoint_; // for probes
     const std::uint32_t number_;
     core::Attempt attempt_{0};   // that the next two count for
     std::uint64_t sends_ = 0;    // messages posted
