@@ -194,6 +194,7 @@ class Sender {
             frame.after = after;
         }
     };
+    // The widest first: each connection has room for as many as its peer may ask for.
     struct Response {
         std::uint64_t sink_to; // of an atomic: the original value
         std::uint64_t size;
