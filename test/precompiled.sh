@@ -3,7 +3,8 @@
 #
 # Compiles as it is told to, but does not read anew what many sources include of the C++ library:
 # that takes a third of the time that they do. For a build that is made once, and not for
-# the only one: a source that lacks one of these #include lines compiles too.
+# the only one: a source that lacks one of these #include lines compiles too. In test/run.sh the
+# libraries and commands are built without it as well; of a test it is a plain `make check` that tells.
 #
 #   make CXX='bash test/precompiled.sh FOLDER g++'
 #

@@ -13,8 +13,8 @@
 #                              processors
 #
 # Of the guest it runs the suites that test/vm/run.sh runs by default. Those that take
-# long run by name only: bash test/vm/run.sh verbs verbs_hosts programs clauses speed
-# rpma, and with FABTESTS_BIN_DIR fabtests. So do the long fuzzing (test/fuzz/run.sh --long), the
+# long run by name only: bash test/vm/run.sh verbs verbs_hosts programs clauses more
+# speed rpma, and with FABTESTS_BIN_DIR fabtests. So do the long fuzzing (test/fuzz/run.sh --long), the
 # long runs of test/attack (test/README.md), the long soak, and what test/bench measures.
 #
 # DAT_KEEP=1   keep the temporary folder with the builds and logs, and print it

@@ -79,9 +79,7 @@ criterion_counts() {
 # What runs beside a step that has less time to spare.
 lowly() { renice -n 10 -p $BASHPID >/dev/null; }
 
-# A compiler that does not read anew what at least 20 sources include of the C++ library. What
-# is built with it is built without it in another step, or an #include line that is missing would
-# not be noticed.
+# A compiler that does not read anew what at least 20 sources include of the C++ library.
 precompiled() { # compiler
     local headers=$work/headers/std.h
     if [ ! -f "$headers" ]; then
@@ -90,6 +88,11 @@ precompiled() { # compiler
             awk '$1 >= 20 {print $2, $3}' >"$headers" || return 1
     fi
     echo "bash $root/test/precompiled.sh $work/headers $1"
+}
+
+# The same, which compiles several sources of a library or program at once.
+batched() { # name-of-the-build compiler
+    echo "bash $root/test/batched.sh $work/batches/$1 $(precompiled "$2")"
 }
 
 # Configures the unpacked distribution in build folder $1, and builds make target $4 with one
@@ -109,11 +112,11 @@ build() { # folder cache compiler target compiler-of-the-rest flags-of-the-rest 
 
 # Configures the unpacked distribution in build folder $1, and builds there what make target $2
 # prints the names of.
-build_parts() { # folder target options...
-    local folder=$1 target=$2 parts compiler
-    shift 2
+build_parts() { # folder target compiler options...
+    local folder=$1 target=$2 compiler=$3 parts
+    shift 3
     mkdir -p "$folder" && cd "$folder" && "$work/source/configure" -q "$@" &&
-        parts=$(make -s "$target") && compiler=$(precompiled g++) &&
+        parts=$(make -s "$target") &&
         # Unquoted on purpose: one argument a part.
         make -j"$jobs" CXX="$compiler" $parts
 }
@@ -181,7 +184,7 @@ step_release() {
 }
 
 step_quick() {
-    build_parts "$work/quick" dat-list-quick-parts --enable-werror CXXFLAGS=-O0
+    build_parts "$work/quick" dat-list-quick-parts "$(precompiled g++)" --enable-werror CXXFLAGS=-O0
 }
 
 step_quick_check() {
@@ -303,10 +306,13 @@ step_rpma_examples() {
 }
 
 # The second compiler and the sanitizers in one build: clang's warnings are
-# errors here, as g++'s are in the release build.
+# errors here, as g++'s are in the release build, which compiles each source by itself. What tests
+# run most of the time, the libraries and the simulator, is optimized.
 step_sanitized() {
+    local compiler
     lowly
-    build "$work/sanitized" clang "$(precompiled clang++-14)" dat-libraries clang++-14 '-O0 -g1' \
+    compiler=$(batched sanitized clang++-14) || return 1
+    build "$work/sanitized" clang "$compiler" dat-optimized "$compiler" '-O0 -g1' \
         --enable-sanitizer=address,undefined CXX=clang++-14 CXXFLAGS='-O1 -g1' \
         --with-udapl-libdir="$work/prefix/udapl"
 }
@@ -403,7 +409,7 @@ step_guest() {
 # the sources they are errors in the release build.
 step_thread_sanitizer() {
     lowly
-    build_parts "$work/tsan" dat-list-tsan-parts --cache-file="$work/g++-tsan.cache" \
+    build_parts "$work/tsan" dat-list-tsan-parts "$(batched tsan g++)" --cache-file="$work/g++-tsan.cache" \
         --enable-sanitizer=thread --without-criterion --without-rapidcheck CXXFLAGS='-O1 -g1'
 }
 
@@ -429,6 +435,6 @@ step_distcheck() {
     check 'make distcheck, without verbs, uDAPL and commands' make -j"$jobs" distcheck \
         TESTS='test/transport/no_verbs_test.sh test/check/installed.sh' \
         check_PROGRAMS= check_LTLIBRARIES= check_SCRIPTS= AM_DISTCHECK_CONFIGURE_FLAGS= \
-        CXX="$(precompiled g++)" \
+        CXX="$(batched distcheck g++)" \
         DISTCHECK_CONFIGURE_FLAGS='--enable-werror --disable-verbs --disable-udapl --disable-commands --without-criterion --without-rapidcheck CXXFLAGS=-O0'
 }

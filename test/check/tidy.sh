@@ -39,13 +39,7 @@ distribute() { # name flags...
     printf '%s\n' "$@" "${flags[@]}" -std=c++20 -DHAVE_CONFIG_H "-I$build" "-I$build/util" \
         "-I$build/util/doctor" "-I$tree/prov/dat" "-I$tree/include" "-I$tree/prov" "-I$tree/util" \
         >"$folder/compile_flags.txt"
-    awk -v prefix="$folder/" -v tree="$tree" '
-        function own(name) {
-            if (name == "static_assert" || (name, path) in has) return
-            has[name, path] = 1
-            names[path] = names[path] " " name
-            ++sharers[name]
-        }
+    awk -v prefix="$folder/" -v tree="$tree" "$(cat test/own_names.awk)"'
         function stays(name, path) {
             gsub("[.]" name " = ", "", text[path])
             return text[path] ~ "(\\.|->|[A-Z][A-Za-z]*::|>::|dat::[a-z]+::|fi_[a-z]+, )" name "[^A-Za-z0-9_]"
@@ -77,28 +71,8 @@ distribute() { # name flags...
             printf "#include \"%s/%s\"\n", tree, path >(prefix best ".cpp")
         }
         {
-            path = $0
-            order[++count] = path
-            inside = 0
-            while ((getline line <path) > 0) {
-                lines[path]++
-                text[path] = text[path] line "\n"
-                sub(/^\[\[[a-z:_]*\]\] /, "", line)
-                if (line ~ /^namespace [{]/) inside = 1
-                else if (line ~ /^[}] \/\/ namespace$/) inside = 0
-                else if ((inside || line ~ /^(static |int main[(])/) && line ~ /^[A-Za-z]/ && line !~ /^using [^=]*;/) {
-                    if (match(line, /^(struct|class|enum class|enum|union) [A-Za-z_0-9]+/)) {
-                        sub(/^(enum class|[a-z]+) /, "", line)
-                        sub(/[^A-Za-z_0-9].*/, "", line)
-                        own(line)
-                    } else if (match(line, /[A-Za-z_][A-Za-z_0-9]*( =|[;{[(])/)) {
-                        line = substr(line, RSTART, RLENGTH)
-                        sub(/[^A-Za-z_0-9].*/, "", line)
-                        own(line)
-                    }
-                }
-            }
-            close(path)
+            order[++count] = $0
+            read_own_names($0)
         }
         END {
             for (i = 1; i <= count; i++) rename(order[i], i)

@@ -9,7 +9,7 @@ CXX = clang++-14
 fuzz := $(root)/test/fuzz
 
 OPTIMIZE = -O2
-FLAGS = -std=c++20 -g $(OPTIMIZE) -fno-omit-frame-pointer -fno-sanitize-recover=all -MMD -MP \
+FLAGS = -std=c++20 -g1 $(OPTIMIZE) -fno-omit-frame-pointer -fno-sanitize-recover=all -MMD -MP \
 	-Wall -Wextra -Wconversion -Wshadow -Wmissing-field-initializers -Werror \
 	-I. -I$(root)/prov/dat -I$(root)/include -I$(root)/prov
 COVERED = -fsanitize=fuzzer-no-link,address,undefined

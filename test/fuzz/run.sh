@@ -170,7 +170,7 @@ run() { # function argument [target...]
     [ $# -gt 0 ] || set -- "${targets[@]}"
     known "$@"
     # Where a run is short, building is most of it.
-    [ "$function" = long ] || optimize=-O1
+    [ "$function" = long ] || optimize=-O0
     build "$@" && each "$function" "$argument" "$@"
 }
 

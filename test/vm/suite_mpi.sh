@@ -1,12 +1,11 @@
 # shellcheck shell=bash disable=SC2034
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #
-# Open MPI over dat itself and over dat;ofi_rxm on an RDMA device (test/mpi).
+# Open MPI over dat itself on one RDMA device, and over dat;ofi_rxm on another (test/mpi).
+# suite_more.sh has it the other way round.
 
 tests=(
     "300 two_processes_over_rxe__compute_right over_dat r0"
-    "300 two_processes_over_siw__compute_right over_dat s0"
-    "300 two_processes_over_rxm_on_rxe__compute_right over_rxm r0"
     "300 two_processes_over_rxm_on_siw__compute_right over_rxm_on_iwarp s0"
 )
 

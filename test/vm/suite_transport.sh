@@ -19,7 +19,6 @@ tests=(
     "60 reject_over_siw__arrives with on_device siw then rejects"
     "60 reject_over_rxe__arrives with on_device rxe then rejects"
     "240 five_hundred_rounds_over_siw__leave_nothing with on_device siw then rounds"
-    "240 five_hundred_rounds_over_rxe__leave_nothing with on_device rxe then rounds"
     "120 largest_queues_over_rxe program rxe transport_dat --filter dat_*/largest_*"
     "120 largest_queues_over_siw program siw transport_dat --filter dat_*/largest_*"
     "120 link_down_in_mid_transfer__breaks_once with on_device siw then link_down"

@@ -1,0 +1,130 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#
+# Compiles as it is told to, but several sources of a library or program at once, as one that
+# includes them: what they include is read once, which is most of what they take. For a build that is
+# made once, in the folder of a Makefile, and not for the only one.
+#
+#   make CXX='bash test/batched.sh FOLDER g++'
+#
+# The object of the first source of a batch has them all; those of the others are empty. Sources of
+# which each has a name of its own that another has too are in different batches. A batch that does
+# not compile is compiled source by source, and so is what the errors are of.
+#
+# FOLDER/batches, which is written first, has a line for each object: its name without .o,
+# the first one's of its batch, and the sources, which only the first one's line has.
+set -u
+
+folder=$1
+shift
+compiles=no object='' source='' previous='' arguments=()
+for argument; do
+    case $argument in
+    -c) compiles=yes ;;
+    *.cpp) source=$argument ;;
+    esac
+    [ "$previous" != -o ] || object=$argument
+    previous=$argument
+done
+if [ $compiles = no ] || [ -z "$source" ] || [[ $source = *conftest* ]]; then
+    exec "$@"
+fi
+
+# A line an object, as above: of the objects that one target has, and no other. Those of a target
+# follow each other in batches of some 2000 lines.
+write_batches() { # directory of the sources
+    printf 'dat-objects:\n\t@: $(foreach list,$(filter am_%%_OBJECTS,$(.VARIABLES)),$(info $($(list))))\n' |
+        make -s -f Makefile -f /dev/stdin dat-objects |
+        awk -v sources="$1/" "$(cat "$(dirname "${BASH_SOURCE[0]}")/own_names.awk")"'
+            {
+                for (i = 1; i <= NF; i++) {
+                    sub(/[.](lo|o)$/, "", $i)
+                    ++targets[$i]
+                }
+                lists[++count] = $0
+            }
+            function put_all(list,    objects, n, i, j, own, m, path, batch, best, wanted, total) {
+                split("", taken)
+                split("", load)
+                n = split(list, objects, " ")
+                for (i = 1; i <= n; i++) {
+                    path = source_of(objects[i])
+                    if (targets[objects[i]] == 1) {
+                        if (!(path in lines)) read_own_names(path)
+                        total += lines[path]
+                    }
+                }
+                wanted = int(total / 2000) + 1
+                for (i = 1; i <= n; i++) {
+                    path = source_of(objects[i])
+                    if (targets[objects[i]] != 1 || !lines[path]) continue
+                    m = split(names[path], own, " ")
+                    best = 0
+                    for (batch = 1; batch <= wanted; batch++) {
+                        for (j = 1; j <= m && !((own[j], batch) in taken); j++) {}
+                        if (j > m && (!best || load[batch] < load[best])) best = batch
+                    }
+                    if (!best) best = ++wanted
+                    for (j = 1; j <= m; j++) taken[own[j], best] = 1
+                    if (!load[best]) first[best] = objects[i]
+                    load[best] += lines[path]
+                    leader[objects[i]] = first[best]
+                    members[first[best]] = members[first[best]] " " path
+                }
+            }
+            function source_of(object) {
+                match(object, /[^\/]*$/)
+                path = substr(object, 1, RSTART - 1)
+                object = substr(object, RSTART)
+                sub(/.*-/, "", object)
+                return sources path object ".cpp"
+            }
+            END {
+                for (i = 1; i <= count; i++) put_all(lists[i])
+                for (object in leader) print object, leader[object] members[object]
+            }'
+}
+
+# Others that compile in the same folder wait until it is there.
+{
+    flock 9
+    if [ ! -f "$folder/batches" ]; then
+        mkdir -p "$folder/sources" && : >"$folder/sources/empty.cpp" &&
+            write_batches "$(cd "$(sed -n 's/^abs_srcdir = //p' Makefile)" && pwd)" >"$folder/batches.new" &&
+            mv "$folder/batches.new" "$folder/batches" || exit 1
+    fi
+} 9>"$folder.lock"
+
+name=${object/.libs\//}
+name=${name%.o}
+read -r _ first sources < <(grep "^$name " "$folder/batches")
+[ -n "${first:-}" ] || exec "$@" # of several targets
+
+# The command with another source, another object, and more options.
+compile() { # source object option...
+    local command=() argument
+    for argument in "${arguments[@]}"; do
+        case $argument in
+        "$source") argument=$1 ;;
+        "$object") argument=$2 ;;
+        esac
+        command+=("$argument")
+    done
+    "${command[@]}" "${@:3}"
+}
+arguments=("$@")
+if [ "$first" != "$name" ]; then
+    compile "$folder/sources/empty.cpp" "$object"
+    exit
+fi
+batch=$folder/sources/${name//\//_}.cpp
+for one in $sources; do echo "#include \"$one\""; done >"$batch"
+# What one source names, another may name otherwise.
+compile "$batch" "$object" -Wno-shadow 2>"$batch.errors" && exit
+echo "$batch: source by source, as together they do not compile: $(grep -m1 error "$batch.errors")" >&2
+objects=()
+for one in $sources; do
+    objects+=("$object.${#objects[@]}.o")
+    compile "$one" "${objects[-1]}" || exit
+done
+ld -r -o "$object" "${objects[@]}" && rm -f "${objects[@]}"
