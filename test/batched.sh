@@ -12,12 +12,12 @@
 # not compile is compiled source by source, and so is what the errors are of.
 #
 # FOLDER/batches, which is written first, has a line for each object: its name without .o,
-# the first one's of its batch, and the sources, which only the first one's line has.
+# that of the first of its batch, and, for the first, the sources.
 set -u
 
 folder=$1
 shift
-compiles=no object='' source='' previous='' arguments=()
+compiles=no object='' source='' previous=''
 for argument; do
     case $argument in
     -c) compiles=yes ;;
@@ -30,11 +30,10 @@ if [ $compiles = no ] || [ -z "$source" ] || [[ $source = *conftest* ]]; then
     exec "$@"
 fi
 
-# A line an object, as above: of the objects that one target has, and no other. Those of a target
-# follow each other in batches of some 2000 lines.
+# A line for each object that one target has, and no other. A batch has some 2000 lines.
 write_batches() { # directory of the sources
     printf 'dat-objects:\n\t@: $(foreach list,$(filter am_%%_OBJECTS,$(.VARIABLES)),$(info $($(list))))\n' |
-        make -s -f Makefile -f /dev/stdin dat-objects |
+        env -u MAKEFLAGS make -s --no-print-directory -f Makefile -f /dev/stdin dat-objects |
         awk -v sources="$1/" "$(cat "$(dirname "${BASH_SOURCE[0]}")/own_names.awk")"'
             {
                 for (i = 1; i <= NF; i++) {
@@ -72,12 +71,13 @@ write_batches() { # directory of the sources
                     members[first[best]] = members[first[best]] " " path
                 }
             }
-            function source_of(object) {
-                match(object, /[^\/]*$/)
-                path = substr(object, 1, RSTART - 1)
-                object = substr(object, RSTART)
-                sub(/.*-/, "", object)
-                return sources path object ".cpp"
+            # Without what automake puts before the name of a source.
+            function source_of(object,    name) {
+                name = object
+                sub(/.*\//, "", name)
+                sub(/[^\/]*$/, "", object)
+                sub(/.*-/, "", name)
+                return sources object name ".cpp"
             }
             END {
                 for (i = 1; i <= count; i++) put_all(lists[i])
@@ -86,14 +86,15 @@ write_batches() { # directory of the sources
 }
 
 # Others that compile in the same folder wait until it is there.
+[ -d "$folder/sources" ] || mkdir -p "$folder/sources" || exit 1
 {
     flock 9
     if [ ! -f "$folder/batches" ]; then
-        mkdir -p "$folder/sources" && : >"$folder/sources/empty.cpp" &&
+        : >"$folder/sources/empty.cpp" &&
             write_batches "$(cd "$(sed -n 's/^abs_srcdir = //p' Makefile)" && pwd)" >"$folder/batches.new" &&
             mv "$folder/batches.new" "$folder/batches" || exit 1
     fi
-} 9>"$folder.lock"
+} 9>"$folder/lock"
 
 name=${object/.libs\//}
 name=${name%.o}
