@@ -32,9 +32,9 @@ dat::engine::Domain::Options with_crc(bool crc) {
     return o;
 }
 
-struct Pair {
-    explicit Pair(bool crc = false) : Pair(with_crc(crc)) {}
-    explicit Pair(const dat::engine::Domain::Options& o) : domain(o) { connect(); }
+struct IwarpPair {
+    explicit IwarpPair(bool crc = false) : IwarpPair(with_crc(crc)) {}
+    explicit IwarpPair(const dat::engine::Domain::Options& o) : domain(o) { connect(); }
 
     void connect() {
         {
@@ -77,7 +77,7 @@ constexpr std::size_t kSizes[] = {0,     1,     511,   512,   513,    2047,   20
                                   65023, 65024, 65025, 65536, 130048, 130049, 262145, 1000003};
 
 void transfer_all_sizes(bool crc) {
-    Pair p(crc);
+    IwarpPair p(crc);
     for (const std::size_t size : kSizes) {
         const auto data = pattern(size);
         std::vector<std::byte> into(size), memory(size), back(size);
@@ -110,7 +110,7 @@ void transfer_all_sizes(bool crc) {
 
 // Messages of those sizes, all at once, into receives that are posted already.
 void transfer_together(bool crc, std::span<const std::size_t> sizes) {
-    Pair p(crc);
+    IwarpPair p(crc);
     std::vector<std::vector<std::byte>> data, into;
     for (const std::size_t size : sizes) {
         data.push_back(pattern(size));
@@ -140,7 +140,7 @@ void transfer_together(bool crc, std::span<const std::size_t> sizes) {
 // Small messages of one side, each with its number, as many as it can be rid of.
 class Flood {
   public:
-    explicit Flood(Pair& pair) : pair_(pair), ring_(kRing, std::vector<std::byte>(kSize)) {}
+    explicit Flood(IwarpPair& pair) : pair_(pair), ring_(kRing, std::vector<std::byte>(kSize)) {}
 
     // Until the socket takes no more. Returns how many are posted.
     std::uint32_t run() {
@@ -176,7 +176,7 @@ class Flood {
         return true;
     }
 
-    Pair& pair_;
+    IwarpPair& pair_;
     std::vector<std::vector<std::byte>> ring_;
     std::uint32_t posted_ = 0;
 };
@@ -184,7 +184,7 @@ class Flood {
 void fill_the_socket(bool crc) {
     auto o = with_crc(crc);
     o.settings.unexpected_bytes = 4096; // then the receiver stops reading
-    Pair p(o);
+    IwarpPair p(o);
     Flood flood(p);
     const std::uint32_t posted = flood.run();
     cr_assert(p.a.endpoint.core().requests().full());
@@ -205,7 +205,7 @@ constexpr std::size_t kMixed[] = {64,    20000, 3000, 70000, 8,     0,    16384,
 
 Test(engine_iwarp, a_write__is_there_when_its_last_word_is, .timeout = 60) {
     for (const bool crc : {false, true}) {
-        Pair p(crc);
+        IwarpPair p(crc);
         a_write_is_there_when_its_last_word_is<Link>(p, p.domain);
     }
 }
@@ -228,7 +228,7 @@ Test(engine_iwarp, all_sizes_with_crc, .timeout = 60) { transfer_all_sizes(true)
 
 // RFC 5040 5.1: a Send with Invalidate ends the registration if it may be ended so.
 Test(engine_iwarp, send_with_invalidate_ends_the_registration, .timeout = 60) {
-    Pair p;
+    IwarpPair p;
     std::vector<std::byte> into(4), memory(16);
     const std::uint32_t key =
         p.domain.regions().add({memory.data(), memory.size(), 0x40, &Side::zone,
@@ -246,7 +246,7 @@ Test(engine_iwarp, send_with_invalidate_ends_the_registration, .timeout = 60) {
 }
 
 Test(engine_iwarp, invalidating_a_key_that_may_not_be_breaks_this_connection_only, .timeout = 60) {
-    Pair p;
+    IwarpPair p;
     std::vector<std::byte> into(4), memory(16);
     const std::uint32_t key = p.domain.regions().add(
         {memory.data(), memory.size(), 0, &Side::zone, dat::engine::kRemoteWrite});
@@ -287,7 +287,7 @@ Test(engine_iwarp, each_violation_has_its_terminate_and_moves_no_byte, .timeout 
         {OpCode::read, dat::engine::kRemoteWrite, true, true, 0, 0x0102},
         {OpCode::read, both, true, true, 13, 0x0101},
     };
-    Pair p;
+    IwarpPair p;
     for (const Violation& v : violations) {
         std::vector<std::byte> memory(16), local(4, std::byte{0x55});
         const std::uint32_t key = p.domain.regions().add(
@@ -308,7 +308,7 @@ Test(engine_iwarp, each_violation_has_its_terminate_and_moves_no_byte, .timeout 
 
 // U-9 (a): a graceful end whose requests can never complete is bounded, and says why.
 Test(engine_iwarp, a_drain_that_cannot_end_is_cut_by_the_receiver_not_ready_limit, .timeout = 60) {
-    Pair p;
+    IwarpPair p;
     p.a.send<Link>(bytes("nobody wants this"), 1);
     p.a.send<Link>(bytes("nor this"), 2);
     p.a.endpoint.disconnect(true);
@@ -325,7 +325,7 @@ Test(engine_iwarp, a_drain_that_cannot_end_is_cut_by_the_receiver_not_ready_limi
 // U-67: the peer has closed behind a message for which no receive comes.
 Test(engine_iwarp, a_message_left_behind_by_its_sender_waits_no_longer_than_the_grace,
      .timeout = 60) {
-    Pair p;
+    IwarpPair p;
     p.a.send<Link>(bytes("left behind"), 1, dat::engine::Level::taken);
     cr_assert(p.run([&] { return !p.a.requests.empty(); }));
     p.a.endpoint.disconnect(false);
@@ -337,7 +337,7 @@ Test(engine_iwarp, a_message_left_behind_by_its_sender_waits_no_longer_than_the_
 
 // And one that comes in time gets it, before the end is told (U-2).
 Test(engine_iwarp, a_message_left_behind_by_its_sender_is_still_received, .timeout = 60) {
-    Pair p;
+    IwarpPair p;
     const auto data = pattern(300000); // more than is staged: reading has stopped
     p.a.send<Link>(bytes("first"), 1, dat::engine::Level::taken);
     p.a.send<Link>(data, 2, dat::engine::Level::taken);
@@ -361,7 +361,7 @@ Test(engine_iwarp, a_message_left_behind_by_its_sender_is_still_received, .timeo
 
 // U-61: a request that is to be placed is not complete while its message is staged.
 Test(engine_iwarp, a_staged_message_is_not_yet_placed, .timeout = 60) {
-    Pair p;
+    IwarpPair p;
     std::vector<std::byte> memory(8), into(8);
     const std::uint32_t key = p.domain.regions().add(
         {memory.data(), memory.size(), 0, &Side::zone, dat::engine::kRemoteWrite});
@@ -379,7 +379,7 @@ Test(engine_iwarp, a_staged_message_is_not_yet_placed, .timeout = 60) {
 
 // DTO-27, RDR-2: more reads than may be outstanding are queued, and all complete.
 Test(engine_iwarp, reads_beyond_the_negotiated_depth_wait_their_turn, .timeout = 60) {
-    Pair p;
+    IwarpPair p;
     const auto memory = pattern(100 * 16);
     std::vector<std::byte> back(memory.size());
     const std::uint32_t key =
@@ -399,7 +399,7 @@ Test(engine_iwarp, reads_beyond_the_negotiated_depth_wait_their_turn, .timeout =
 
 // LMR-7: closing a region ends what a peer may do, also in the middle of a transfer.
 Test(engine_iwarp, a_region_closed_under_a_write_takes_no_further_byte, .timeout = 60) {
-    Pair p;
+    IwarpPair p;
     const std::size_t size = 8 << 20;
     std::vector<std::byte> data(size, std::byte{1}), memory(size);
     const std::uint32_t key =
@@ -421,7 +421,7 @@ Test(engine_iwarp, a_region_closed_under_a_write_takes_no_further_byte, .timeout
 
 // EP-67, RST-4: lives of one pair of endpoints, ended from either side, either way.
 Test(engine_iwarp, endpoints_are_reset_and_connected_again, .timeout = 60) {
-    Pair p;
+    IwarpPair p;
     std::vector<std::byte> into(8);
     for (int round = 0; round < 50; ++round) {
         p.b.receive(into);

@@ -88,8 +88,8 @@ verbs::SocketAddress address(std::uint32_t last) {
     return verbs::SocketAddress(reinterpret_cast<const sockaddr*>(&in), sizeof in);
 }
 
-struct World : verbs::DomainOwner, verbs::ListenerOwner {
-    World()
+struct ScarceWorld : verbs::DomainOwner, verbs::ListenerOwner {
+    ScarceWorld()
         : domain(*(made = std::make_unique<verbs::Domain>(
                        engine, static_cast<verbs::DomainOwner&>(*this)))) {
         cr_assert_eq(engine.opened, 0);
@@ -115,7 +115,7 @@ constexpr std::size_t kSize = 256; // more than what goes inline
 
 // One connection's, and the memory that it uses.
 struct Party {
-    explicit Party(World& of, bool with_shared) : world(of), side(of.engine) {
+    explicit Party(ScarceWorld& of, bool with_shared) : world(of), side(of.engine) {
         side.events.reserve(8);
         cr_assert(side.requests.expect(256));
         cr_assert(side.receives.expect(256));
@@ -148,7 +148,7 @@ struct Party {
     // As fi_mr_reg(3) and bind_window() do it.
     void bind_window() {
         ibv_mr* mr = nullptr;
-        World::took_place(no_throw([&] {
+        ScarceWorld::took_place(no_throw([&] {
             mr = world.domain.register_memory(&Side::zone, bytes.data(), kSize, {true, true, true});
             return mr ? 0 : -errno;
         }));
@@ -167,7 +167,7 @@ struct Party {
             cr_assert(world.engine.regions().add(source, what));
         }
         std::uint32_t key = 0;
-        if (World::took_place(no_throw([&] {
+        if (ScarceWorld::took_place(no_throw([&] {
                 return world.domain.make_window(&Side::zone, bytes.data(), source, false, key);
             }))) {
             {
@@ -186,7 +186,7 @@ struct Party {
         }
     }
 
-    World& world;
+    ScarceWorld& world;
     engine::SharedReceives shared{16};
     Side side;
     std::array<std::byte, kSize> bytes{};     // that are registered
@@ -197,7 +197,7 @@ struct Party {
 };
 
 // From a connection that is there, or not, to its end.
-void talk(World& world, Party& party) {
+void talk(ScarceWorld& world, Party& party) {
     const engine::BiasedLockOwner in(world.engine.biased_lock());
     party.receive();
     if (party.side.connected()) {
@@ -228,7 +228,7 @@ template <class Scene> void sweep(Scene&& scene) {
 }
 
 void connects(bool with_shared, long nth) {
-    World world;
+    ScarceWorld world;
     cr_assert_eq(world.domain.open(address(1), false), 0);
     Party party(world, with_shared);
     party.receive();
@@ -236,9 +236,9 @@ void connects(bool with_shared, long nth) {
         const Scarce scarce(nth);
         {
             const engine::BiasedLockOwner in(world.engine.biased_lock());
-            World::took_place(verbs::prepare(world.domain, party.endpoint(), false));
+            ScarceWorld::took_place(verbs::prepare(world.domain, party.endpoint(), false));
             verbs::SocketAddress source = address(1);
-            World::took_place(
+            ScarceWorld::took_place(
                 verbs::connect(world.domain, party.endpoint(), address(2), source, {}, {}));
         }
         world.await([&] { return !party.side.events.empty(); });
@@ -251,7 +251,7 @@ void connects(bool with_shared, long nth) {
 
 // Before its peer has answered, which on siw it never does.
 void gives_up(long nth) {
-    World world;
+    ScarceWorld world;
     cr_assert_eq(world.domain.open(address(1), false), 0);
     Party party(world, false);
     party.receive();
@@ -260,7 +260,7 @@ void gives_up(long nth) {
     {
         const engine::BiasedLockOwner in(world.engine.biased_lock());
         verbs::SocketAddress source = address(1);
-        World::took_place(
+        ScarceWorld::took_place(
             verbs::connect(world.domain, party.endpoint(), address(2), source, {}, {}));
     }
     world.await([&] { return state().calls || !party.side.events.empty(); });
@@ -271,15 +271,15 @@ void gives_up(long nth) {
 }
 
 void accepts(bool with_shared, long nth) {
-    World world;
+    ScarceWorld world;
     cr_assert_eq(world.domain.open(address(1), false), 0);
     Party party(world, with_shared);
     party.receive();
     {
         const Scarce scarce(nth);
         verbs::Listener listener(world, false);
-        if (World::took_place(no_throw([&] { return listener.bind(address(1)); })) &&
-            World::took_place(listener.listen(8))) {
+        if (ScarceWorld::took_place(no_throw([&] { return listener.bind(address(1)); })) &&
+            ScarceWorld::took_place(listener.listen(8))) {
             fake::ask(state().last_id);
             listener.progress();
         }
@@ -306,9 +306,9 @@ void accepts(bool with_shared, long nth) {
 
 Test(verbs_no_memory, domain__opens_or_does_not) {
     sweep([](long nth) {
-        World world;
+        ScarceWorld world;
         const Scarce scarce(nth);
-        World::took_place(no_throw([&] { return world.domain.open(address(1), false); }));
+        ScarceWorld::took_place(no_throw([&] { return world.domain.open(address(1), false); }));
     });
 }
 
@@ -342,7 +342,7 @@ Test(verbs_no_memory, accepted_connection_with_shared_receives__is_made_or_fails
 }
 
 Test(verbs_no_memory, private_data__is_what_was_given) {
-    World world;
+    ScarceWorld world;
     cr_assert_eq(world.domain.open(address(1), false), 0);
     Party party(world, false);
     state().answers = false;

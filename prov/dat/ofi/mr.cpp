@@ -211,7 +211,7 @@ bool is_everything(const Domain& domain, const Asked& asked) {
     return !asked.range.iov_base && asked.range.iov_len == SIZE_MAX && domain.long_keys();
 }
 
-int check(Domain& domain, const Asked& asked) {
+int check_asked(Domain& domain, const Asked& asked) {
     if ((asked.flags & ~(FI_DAT_ZERO_BASED | kNoCache)) != 0) {
         DAT_WARN(mr,
                  "fi_mr_reg*(): flags = 0x%llx; only FI_DAT_ZERO_BASED is offered, and no dmabuf",
@@ -272,7 +272,7 @@ int add(fid_t f, const Asked& asked, fid_mr** mr, void* context) {
         return -FI_EINVAL;
     }
     Domain& domain = object_of<Domain, fid_domain>(f);
-    if (const int rc = check(domain, asked)) {
+    if (const int rc = check_asked(domain, asked)) {
         return rc;
     }
     const bool sparse = is_everything(domain, asked);
