@@ -184,7 +184,7 @@ step_release() {
 }
 
 step_quick() {
-    build_parts "$work/quick" dat-list-quick-parts "$(precompiled g++)" --enable-werror CXXFLAGS=-O0
+    build_parts "$work/quick" dat-list-quick-parts "$(batched quick g++)" --enable-werror CXXFLAGS=-O0
 }
 
 step_quick_check() {
