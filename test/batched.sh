@@ -42,9 +42,10 @@ write_batches() { # directory of the sources
                 }
                 lists[++count] = $0
             }
-            function put_all(list,    objects, n, i, j, own, m, path, batch, best, wanted, total) {
+            function put_all(list,    objects, n, i, path, batch, total) {
                 split("", taken)
                 split("", load)
+                split("", first)
                 n = split(list, objects, " ")
                 for (i = 1; i <= n; i++) {
                     path = source_of(objects[i])
@@ -53,22 +54,14 @@ write_batches() { # directory of the sources
                         total += lines[path]
                     }
                 }
-                wanted = int(total / 2000) + 1
+                groups = int(total / 2000) + 1
                 for (i = 1; i <= n; i++) {
                     path = source_of(objects[i])
                     if (targets[objects[i]] != 1 || !lines[path]) continue
-                    m = split(names[path], own, " ")
-                    best = 0
-                    for (batch = 1; batch <= wanted; batch++) {
-                        for (j = 1; j <= m && !((own[j], batch) in taken); j++) {}
-                        if (j > m && (!best || load[batch] < load[best])) best = batch
-                    }
-                    if (!best) best = ++wanted
-                    for (j = 1; j <= m; j++) taken[own[j], best] = 1
-                    if (!load[best]) first[best] = objects[i]
-                    load[best] += lines[path]
-                    leader[objects[i]] = first[best]
-                    members[first[best]] = members[first[best]] " " path
+                    batch = place(path, names[path])
+                    if (!first[batch]) first[batch] = objects[i]
+                    leader[objects[i]] = first[batch]
+                    members[first[batch]] = members[first[batch]] " " path
                 }
             }
             # Without what automake puts before the name of a source.

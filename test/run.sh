@@ -33,9 +33,9 @@ set -u
 
 # In each process that it is loaded into, libfabric's verbs provider reads all names of the kernel,
 # twice: a third of the processor time of these tests. Here there are none to be read.
-if [ -z "${DAT_NO_KERNEL_NAMES:-}" ] &&
+if [ -z "${DAT_OWN_MOUNTS:-}" ] &&
     unshare --mount mount --bind /dev/null /proc/kallsyms 2>/dev/null; then
-    export DAT_NO_KERNEL_NAMES=yes
+    export DAT_OWN_MOUNTS=yes
     exec unshare --mount bash -c 'mount --bind /dev/null /proc/kallsyms && exec bash "$@"' - \
         "${BASH_SOURCE[0]}" "$@"
 fi
@@ -164,7 +164,7 @@ tally() { # passed failed skipped
 # In this mount namespace, and in the guest, which sees the same files: what test/stand_in.sh makes.
 stand_in() {
     local genuine
-    [ -n "${DAT_NO_KERNEL_NAMES:-}" ] && genuine=$(bash "$root/test/stand_in.sh" "$work/stand_in.so") &&
+    [ -n "${DAT_OWN_MOUNTS:-}" ] && genuine=$(bash "$root/test/stand_in.sh" "$work/stand_in.so") &&
         mount --bind "$work/stand_in.so" "$genuine"
 } 2>/dev/null
 

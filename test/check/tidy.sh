@@ -58,17 +58,8 @@ distribute() { # name flags...
             close(edit)
             printf "%s\t%s/%s\n", edit, tree, path >(prefix "edits")
         }
-        # Where none of the names that it keeps is yet, and there is the most room.
-        function place(path, list, i, n, g, best) {
-            n = split(keeps[path], list, " ")
-            for (g = 1; g <= groups; g++) {
-                for (i = 1; i <= n && !((list[i], g) in taken); i++) {}
-                if (i > n && (!best || load[g] < load[best])) best = g
-            }
-            if (!best) best = ++groups
-            for (i = 1; i <= n; i++) taken[list[i], best] = 1
-            load[best] += lines[path]
-            printf "#include \"%s/%s\"\n", tree, path >(prefix best ".cpp")
+        function include(path) {
+            printf "#include \"%s/%s\"\n", tree, path >(prefix place(path, keeps[path]) ".cpp")
         }
         {
             order[++count] = $0
@@ -76,8 +67,8 @@ distribute() { # name flags...
         }
         END {
             for (i = 1; i <= count; i++) rename(order[i], i)
-            for (i = 1; i <= count; i++) if (keeps[order[i]]) place(order[i])
-            for (i = 1; i <= count; i++) if (!keeps[order[i]]) place(order[i])
+            for (i = 1; i <= count; i++) if (keeps[order[i]]) include(order[i])
+            for (i = 1; i <= count; i++) if (!keeps[order[i]]) include(order[i])
         }'
     while IFS=$'\t' read -r edit path; do sed -E -i -f "$edit" "$path" || exit 1; done <"$folder/edits"
 }
