@@ -180,7 +180,7 @@ step_distribution() {
 }
 
 step_release() {
-    build "$work/release" g++ g++ all "$(precompiled g++)" -O0 CXXFLAGS="$release_flags"
+    build "$work/release" g++ g++ all "$(batched release g++)" -O0 CXXFLAGS="$release_flags"
 }
 
 step_quick() {

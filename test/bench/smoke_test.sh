@@ -22,6 +22,7 @@ for shm in 0 1; do
 done
 rpma_calls=$build/test/bench/rpma_calls
 [ ! -x "$rpma_calls" ] || "$rpma_calls" 127.0.0.1 writes 4 20 || exit 1
+"$build/test/bench/copies" 4096 || exit 1
 "$build/test/bench/matching_calls" expected source 100 100 100 || exit 1
 "$build/test/bench/matching_calls" unexpected tag 100 100 100 || exit 1
 [ "${DAT_UDAPL:-yes}" != no ] || exit 0

@@ -169,7 +169,7 @@ Test(reactor, what_is_removed_while_events_are_dispatched_is_not_called) {
 
 namespace {
 
-struct Counted final : Pollable {
+struct CountedPollable final : Pollable {
     void ready(std::uint32_t) override { ++calls; }
     int calls = 0;
 };
@@ -180,7 +180,7 @@ Test(reactor, what_is_removed_after_it_was_found_is_not_called) {
     Reactor reactor;
     cr_assert_eq(reactor.open(), 0);
     const int fd = eventfd(1, EFD_CLOEXEC);
-    Counted gone, there;
+    CountedPollable gone, there;
     cr_assert_eq(reactor.add(fd, EPOLLIN, gone), 0);
     Reactor::Found found;
     reactor.look(found);
@@ -199,7 +199,7 @@ Test(reactor, what_is_handed_over_calls_the_other) {
     Reactor reactor;
     cr_assert_eq(reactor.open(), 0);
     const int fd = eventfd(1, EFD_CLOEXEC);
-    Counted before, after;
+    CountedPollable before, after;
     cr_assert_eq(reactor.add(fd, EPOLLIN, before), 0);
     reactor.hand_over(before, after);
     turn(reactor);

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kMany = 40;
 
-dat::engine::Domain::Options sharing() {
+dat::engine::Domain::Options crowded() {
     auto o = options();
     o.settings.shm = true;
     return o;
@@ -56,7 +56,7 @@ std::size_t left_to_doorbells() {
 
 // So many connections, made by the handshake, from one domain to the other.
 struct Crowd {
-    explicit Crowd(std::size_t count = kMany, const dat::engine::Domain::Options& o = sharing())
+    explicit Crowd(std::size_t count = kMany, const dat::engine::Domain::Options& o = crowded())
         : near_domain(o), far_domain(o) {
         for (std::size_t i = 0; i < count; ++i) {
             add();
@@ -135,7 +135,7 @@ bool is_woken(Domain& domain) {
 
 Test(engine_shm_doorbell, few_connections__are_looked_at_one_by_one) {
     constexpr std::size_t kFew = 3;
-    auto o = sharing();
+    auto o = crowded();
     o.shared =
         true; // else each domain gives its processor away for the other, which this thread has
     Crowd crowd(kFew, o);
@@ -184,7 +184,7 @@ Test(engine_shm_doorbell, more_than_is_taken_at_a_time__is_taken_all_the_same) {
 // The ring has stopped at a message that waits for a receive, and nobody rings for what is behind
 // it again: messages, and a write for which nobody posts anything.
 Test(engine_shm_doorbell, what_stood_behind_a_message_without_a_receive__is_taken_with_it) {
-    auto o = sharing();
+    auto o = crowded();
     o.settings.unexpected_bytes = 16384;
     Crowd crowd(kMany, o);
     crowd.busy_elsewhere();
@@ -352,7 +352,7 @@ Test(engine_shm_doorbell, a_peer_that_rings_for_everything_and_nothing__harms_no
 }
 
 Test(engine_shm_doorbell, places__are_given_once_and_not_beyond_the_last) {
-    Domain domain(sharing());
+    Domain domain(crowded());
     Shared memory;
     shm::Doorbells doorbells(domain, memory.near, true);
     cr_assert_eq(doorbells.take(), 0u);

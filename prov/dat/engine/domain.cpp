@@ -23,8 +23,8 @@ namespace dat::engine {
 Domain::Domain(const Options& options)
     : biased_lock_(options.shared), settings_(options.settings),
       wants_thread_(options.progress_thread), yields_(!options.progress_thread && !options.shared),
-      out_scratch_(std::make_unique_for_overwrite<std::byte[]>(kScratchSize)),
-      in_scratch_(std::make_unique_for_overwrite<std::byte[]>(kScratchSize)) {
+      out_scratch_(std::make_unique_for_overwrite<Scratch>()),
+      in_scratch_(std::make_unique_for_overwrite<Scratch>()) {
     if (settings_.check_buffers) {
         regions_.look_first();
     }

@@ -188,13 +188,16 @@ class Domain : private Pollable {
     void dismiss(DeferredClose& deferred_close);
 
     // Room to build frames in or to read into, shared by all links; contents last
-    // until the next call on any link.
+    // until the next call on any link. It begins a page: base/copy.h.
     static constexpr std::size_t kScratchSize = 128 * 1024;
+    struct alignas(4096) Scratch {
+        std::array<std::byte, kScratchSize> bytes;
+    };
     // For what is large and seldom touched, of each connection. Under the lock.
     static constexpr std::size_t kSparseSize = 3840;
     base::Slabs<kSparseSize>& sparse_memory() { return sparse_memory_; }
-    std::span<std::byte> out_scratch() { return {out_scratch_.get(), kScratchSize}; }
-    std::span<std::byte> in_scratch() { return {in_scratch_.get(), kScratchSize}; }
+    std::span<std::byte> out_scratch() { return out_scratch_->bytes; }
+    std::span<std::byte> in_scratch() { return in_scratch_->bytes; }
 
   private:
     friend class ProgressThread;
@@ -251,8 +254,8 @@ class Domain : private Pollable {
     bool any_left_ = false; // finish_round() has something to do
     base::Slabs<kSparseSize> sparse_memory_;
     // Not touched before they are used.
-    const std::unique_ptr<std::byte[]> out_scratch_;
-    const std::unique_ptr<std::byte[]> in_scratch_;
+    const std::unique_ptr<Scratch> out_scratch_;
+    const std::unique_ptr<Scratch> in_scratch_;
 
     Poller poller_;
     std::atomic<std::uint64_t> polls_{0}; // progress() calls of the application

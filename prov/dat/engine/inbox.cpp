@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "base/attempt.h"
+#include "base/copy.h"
 
 #include <algorithm>
 #include <cstring>
@@ -275,7 +276,7 @@ bool Inbox::hand_over(Staged& message) {
     const std::size_t count = gather(receive.segments(), 0, message.data.size(), to);
     const std::byte* from = message.data.data();
     for (std::size_t i = 0; i < count; ++i) {
-        std::memcpy(to[i].iov_base, from, to[i].iov_len);
+        base::copy(static_cast<std::byte*>(to[i].iov_base), from, to[i].iov_len);
         from += to[i].iov_len;
     }
     if (message.whole) {

@@ -7,6 +7,7 @@
 #ifndef DAT_ENGINE_INBOX_H
 #define DAT_ENGINE_INBOX_H
 
+#include "base/copy.h"
 #include "engine/domain.h"
 #include "engine/endpoint.h"
 
@@ -82,7 +83,7 @@ class Inbox {
     // The message goes into it.
     void take(const Receive& receive, const std::byte* from, std::size_t size) {
         if (size > 0) {
-            std::memcpy(receive.iov.base, from, size);
+            base::copy(receive.iov.base, from, size);
         }
         ++taken_;
         endpoint_.complete_message(endpoint_.match_receive(), size);

@@ -6,6 +6,7 @@
 #ifndef DAT_ENGINE_PLACE_H
 #define DAT_ENGINE_PLACE_H
 
+#include "base/copy.h"
 #include "engine/barrier.h"
 
 #include <cstddef>
@@ -30,7 +31,7 @@ inline void place(std::byte* to, const std::byte* from, std::size_t size) {
         return;
     }
     const std::size_t before = size - sizeof word;
-    std::memcpy(to, from, before);
+    base::copy(to, from, before);
     std::memcpy(&word, from + before, sizeof word);
     place_last(to + before, word);
 }

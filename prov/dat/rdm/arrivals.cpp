@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 //
 // See messages.h: what comes from a peer, the endpoint itself among them.
+#include "base/copy.h"
 #include "rdm/limits.h"
 #include "rdm/messages.h"
 
@@ -258,7 +259,7 @@ bool Peer::take_otherwise(const Head& head, std::uint64_t tag, Receive* receive,
         to += sizeof number;
     }
     if (length > 0) {
-        std::memcpy(to, at, length);
+        base::copy(to, at, length);
     }
     held_ += cost;
     messages_.matching(head.kind == Kind::tagged).keep(*held);
@@ -361,7 +362,8 @@ PostVerdict Peer::send_to_self(const Outgoing& out) {
     if (here) {
         held->kind = out.tagged ? Kind::tagged : Kind::message;
         for (std::size_t i = 0; i < out.count; ++i) {
-            at = std::copy_n(out.iov[i].base, out.iov[i].length, at);
+            base::copy(at, out.iov[i].base, out.iov[i].length);
+            at += out.iov[i].length;
         }
         held_ += cost_of(out.length);
         messages_.report_send(out, DtoStatus::success);

@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "base/attempt.h"
+#include "base/copy.h"
 #include "base/log.h"
 #include "engine/random.h"
 
@@ -44,7 +45,7 @@ void Messages::copy(std::span<const engine::Iov> to, std::uint64_t offset,
         std::uint64_t left = piece.length - static_cast<std::uint64_t>(at - piece.base);
         while (left > 0 && size > 0) {
             const std::uint64_t some = std::min({left, size, from[source].length - read});
-            std::memcpy(at, from[source].base + read, some);
+            base::copy(at, from[source].base + read, some);
             at += some;
             left -= some;
             size -= some;
@@ -346,7 +347,7 @@ void Messages::into(Receive& receive, const Peer& peer, std::uint64_t tag, std::
     std::byte* const at = take_room(receive, length, fits);
     if (receive.count == 1 && payload.size() == 1) [[likely]] {
         if (fits > 0) {
-            std::memcpy(at, payload[0].base, fits);
+            base::copy(at, payload[0].base, fits);
         }
     } else {
         copy({receive.iov.data(), receive.count}, receive.stays() ? receive.used - fits : 0,

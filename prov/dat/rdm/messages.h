@@ -15,6 +15,7 @@
 #ifndef DAT_RDM_MESSAGES_H
 #define DAT_RDM_MESSAGES_H
 
+#include "base/copy.h"
 #include "base/list.h"
 #include "base/slabs.h"
 #include "core/completion.h"
@@ -470,7 +471,7 @@ class Messages {
                                            const std::byte* payload, std::size_t length) {
         std::byte* const at = receive.iov[0].base;
         if (length > 0) [[likely]] {
-            std::memcpy(at, payload, length);
+            base::copy(at, payload, length);
         }
         receives_.give_back(receive); // its members stay as they are
         if (counters_.receive) [[unlikely]] {

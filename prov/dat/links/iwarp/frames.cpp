@@ -7,8 +7,10 @@
 
 #include "base/assert.h"
 #include "base/attempt.h"
+#include "base/copy.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
 
@@ -27,11 +29,46 @@ Opcode send_opcode(const engine::Request& request) {
 
 } // namespace
 
+// A stream that is idle begins a page of the kernel's, which it shares with a receiver on this
+// host. Where what stands before the payload makes it slow to be copied there, or from there to
+// memory that is aligned as that of the sender (base/copy.h), Acks stand before that: each is
+// another 24 bytes. Returns where the header is now. Only a `dat` peer knows an Ack.
+std::byte* Sender::move_on(Cursor& at, Batch& batch, std::byte* header, std::size_t header_size,
+                           std::span<const engine::Iov> iov, std::uint64_t skip) const {
+    std::uint64_t before = batch.bytes + header_size;
+    std::size_t i = 0;
+    for (; i < iov.size() && iov[i].length <= skip + base::kShortCopy; ++i) {
+        before += iov[i].length - std::min(skip, iov[i].length);
+        skip -= std::min(skip, iov[i].length);
+    }
+    if (i == iov.size()) {
+        return header;
+    }
+    const std::uint64_t ahead = before - reinterpret_cast<std::uintptr_t>(iov[i].base + skip);
+    std::byte* to = header;
+    const auto is_slow = [&] {
+        const std::uint64_t now = ahead + static_cast<std::uint64_t>(to - header);
+        return base::is_slow_copy(now) || base::is_slow_copy(0 - now);
+    };
+    while (is_slow()) {
+        std::array<std::byte, kFpduUntaggedHeaderSize> moved;
+        std::memcpy(moved.data(), to, header_size);
+        to = write_ack(at, to);
+        std::memcpy(to, moved.data(), header_size);
+    }
+    batch.add(header, static_cast<std::size_t>(to - header));
+    return to;
+}
+
 // Finishes the frame whose header of `header_size` bytes stands at `header`, at the
 // front of the batch's scratch: the payload is bytes [skip, skip + size) of `iov`.
-void Sender::add_payload(Batch& batch, std::byte* header, std::size_t header_size,
-                         std::span<const engine::Iov> iov, std::uint64_t skip, std::size_t size) {
+void Sender::add_payload(Cursor& cursor, Batch& batch, std::byte* header, std::size_t header_size,
+                         std::span<const engine::Iov> iov, std::uint64_t skip,
+                         std::size_t size) const {
     const bool copy = size <= kCopyLimit;
+    if (size > base::kShortCopy && dat_peer_ && !traces_frames_) {
+        header = move_on(cursor, batch, header, header_size, iov, skip);
+    }
     std::byte* at = header + header_size;
     std::uint32_t crc = 0;
     if (!copy) {
@@ -114,7 +151,7 @@ void Sender::frame_send(Cursor& at, Batch& batch, const engine::Request& request
     segment.mo = static_cast<std::uint32_t>(at.offset);
     std::byte* header = batch.scratch;
     write_fpdu_header(header, size, segment);
-    add_payload(batch, header, kFpduUntaggedHeaderSize, request.segments(), at.offset, size);
+    add_payload(at, batch, header, kFpduUntaggedHeaderSize, request.segments(), at.offset, size);
     if (segment.last) {
         ++at.send_msn;
         ++at.ordinal;
@@ -134,7 +171,7 @@ void Sender::frame_write(Cursor& at, Batch& batch, const engine::Request& reques
     segment.to = request.remote_address + at.offset;
     std::byte* header = batch.scratch;
     write_fpdu_header(header, size, segment);
-    add_payload(batch, header, kFpduTaggedHeaderSize, request.segments(), at.offset, size);
+    add_payload(at, batch, header, kFpduTaggedHeaderSize, request.segments(), at.offset, size);
     if (segment.last) {
         ++at.ordinal;
     }
@@ -260,7 +297,7 @@ bool Sender::frame_response(Cursor& at, Batch& batch) {
     segment.to = response.sink_to + at.response_offset;
     std::byte* header = batch.scratch;
     write_fpdu_header(header, size, segment);
-    add_payload(batch, header, kFpduTaggedHeaderSize, {&source, 1}, 0, size);
+    add_payload(at, batch, header, kFpduTaggedHeaderSize, {&source, 1}, 0, size);
     at.response_offset += size;
     if (segment.last) {
         ++at.response;
@@ -269,17 +306,22 @@ bool Sender::frame_response(Cursor& at, Batch& batch) {
     return true;
 }
 
-void Sender::frame_ack(Cursor& at, Batch& batch) {
+// Returns what is behind it.
+std::byte* Sender::write_ack(Cursor& at, std::byte* header) const {
     UntaggedSegment segment;
     segment.opcode = Opcode::ack;
     segment.ulp_word = ack_count_;
     segment.queue = kQueueAck;
     segment.msn = at.ack_msn++;
-    std::byte* header = batch.scratch;
-    write_fpdu_header(header, 0, segment);
-    batch.scratch = finish_fpdu(header, crc_);
-    batch.add(header, static_cast<std::size_t>(batch.scratch - header));
     at.ack_due = false;
+    write_fpdu_header(header, 0, segment);
+    return finish_fpdu(header, crc_);
+}
+
+void Sender::frame_ack(Cursor& at, Batch& batch) {
+    std::byte* header = batch.scratch;
+    batch.scratch = write_ack(at, header);
+    batch.add(header, static_cast<std::size_t>(batch.scratch - header));
 }
 
 // RFC 6581 9: a zero-length RDMA Write, whose steering tag nobody looks at.

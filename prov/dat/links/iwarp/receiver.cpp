@@ -5,6 +5,7 @@
 #include "links/iwarp/receiver.h"
 
 #include "base/attempt.h"
+#include "base/copy.h"
 #include "engine/place.h"
 #include "engine/responder.h"
 #include "links/iwarp/faults.h"
@@ -253,7 +254,7 @@ bool Receiver::begin_direct(std::span<const std::byte> part) {
     for (std::size_t i = 0; i < target_.count && done < payload.size(); ++i) {
         const iovec& to = target_.pieces[i];
         const std::size_t piece = std::min<std::size_t>(to.iov_len, payload.size() - done);
-        std::memcpy(to.iov_base, payload.data() + done, piece);
+        base::copy(static_cast<std::byte*>(to.iov_base), payload.data() + done, piece);
         done += piece;
     }
     placing_ = true;

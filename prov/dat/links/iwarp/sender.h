@@ -244,8 +244,11 @@ class Sender {
     bool frame_response(Cursor& at, Batch& batch);
     void frame_ack(Cursor& at, Batch& batch);
     void frame_rtr(Cursor& at, Batch& batch);
-    void add_payload(Batch& batch, std::byte* header, std::size_t header_size,
-                     std::span<const engine::Iov> iov, std::uint64_t skip, std::size_t size);
+    std::byte* write_ack(Cursor& at, std::byte* header) const;
+    std::byte* move_on(Cursor& at, Batch& batch, std::byte* header, std::size_t header_size,
+                       std::span<const engine::Iov> iov, std::uint64_t skip) const;
+    void add_payload(Cursor& at, Batch& batch, std::byte* header, std::size_t header_size,
+                     std::span<const engine::Iov> iov, std::uint64_t skip, std::size_t size) const;
     void step(Cursor& at, const engine::Request& request, std::size_t framed);
     void commit(const Cursor& after);
     // False: a part of it cannot be read.

@@ -4,6 +4,7 @@
 #include "links/shm/closing_link.h"
 
 #include "base/attempt.h"
+#include "base/copy.h"
 #include "base/log.h"
 #include "engine/barrier.h"
 
@@ -81,7 +82,7 @@ void ClosingLink::send(const Remainder::Piece& piece, Record& record, std::size_
         to = side_.out_bytes + (rest_.sent.bytes + skip) % kRing;
     }
     if (piece.size > 0) {
-        std::memcpy(to, rest_.bytes.data() + piece.offset, piece.size);
+        base::copy(to, rest_.bytes.data() + piece.offset, piece.size);
     }
     record.stamp.store(static_cast<std::uint32_t>(rest_.sent.number) + 1,
                        std::memory_order_release);

@@ -4,6 +4,7 @@
 #include "links/shm/sender.h"
 
 #include "base/assert.h"
+#include "base/copy.h"
 #include "engine/barrier.h"
 #include "engine/inbox.h"
 
@@ -19,7 +20,7 @@ void copy(std::byte* to, std::span<const engine::Iov> iov, std::uint64_t offset,
     std::array<iovec, engine::kMaxIov> from;
     const std::size_t count = engine::gather(iov, offset, size, from);
     for (std::size_t i = 0; i < count; ++i) {
-        std::memcpy(to, from[i].iov_base, from[i].iov_len);
+        base::copy(to, static_cast<const std::byte*>(from[i].iov_base), from[i].iov_len);
         to += from[i].iov_len;
     }
 }

@@ -4,6 +4,7 @@
 #include "links/verbs/link.h"
 
 #include "base/assert.h"
+#include "base/copy.h"
 #include "base/log.h"
 #include "engine/domain.h"
 #include "engine/kernel.h"
@@ -279,7 +280,8 @@ void Link::place_message(const engine::Request& request, std::uint64_t seq, ibv_
     std::byte* const area = buffers_->outgoing(endpoint_.core().requests().slot(seq));
     std::byte* at = area;
     for (const engine::Iov& piece : request.segments()) {
-        at = std::copy_n(piece.base, piece.length, at);
+        base::copy(at, piece.base, piece.length);
+        at += piece.length;
     }
     segment = {reinterpret_cast<std::uintptr_t>(area), static_cast<std::uint32_t>(request.length),
                buffers_->key()};
