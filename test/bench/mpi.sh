@@ -10,7 +10,10 @@
 #
 #   --rounds N  how often each is measured (default 5)
 #   BUILD       a build folder, with -O2
-#   WAY         only these: dat dat-tcp rxm rxm-tcp tcp-rxm vader btl-tcp
+#   WAY         only these: dat dat-tcp rxm rxm-tcp tcp-rxm vader btl-tcp; or tcp, which is the endpoint of
+#               libfabric's own tcp provider, of 2.x
+#
+#   LIBFABRIC_2=DIR  the folder with libfabric.so.1 of 2.x, for the way tcp
 #
 # For a machine that does nothing else. Needs mpicxx and mpirun.
 set -eu
@@ -33,8 +36,10 @@ mpicxx -std=c++20 -O2 -DOMPI_SKIP_MPICXX "$here/mpi_latency.cpp" -o "$work/mpi_l
 measure() { # way words...
     local way=$1 root=()
     shift
+    local -x LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-}
+    [ "$way" != tcp ] || LD_LIBRARY_PATH=${LIBFABRIC_2:?has to name the folder of libfabric 2.x}
     [ "$(id -u)" -ne 0 ] || root=(--allow-run-as-root)
-    timeout -k 5 120 mpirun -np 2 --oversubscribe "${root[@]}" -x FI_PROVIDER_PATH "$@" \
+    timeout -k 5 120 mpirun -np 2 --oversubscribe "${root[@]}" -x FI_PROVIDER_PATH -x LD_LIBRARY_PATH "$@" \
         "$work/mpi_latency" >"$work/out" 2>"$work/log" ||
         { tail -n 5 "$work/log" >&2; exit 1; }
     awk -v way="$way" 'NF == 2 && $1 ~ /^[0-9]+$/ {print way, $1, $2}' "$work/out" >>"$work/figures"
@@ -55,10 +60,11 @@ one() { # way
     rxm) by_libfabric rxm dat 'dat;ofi_rxm' 1 ;;
     rxm-tcp) by_libfabric rxm-tcp dat 'dat;ofi_rxm' 0 ;;
     tcp-rxm) by_libfabric tcp-rxm tcp 'tcp;ofi_rxm' 1 ;;
+    tcp) by_libfabric tcp '^ofi_rxm' tcp 1 ;;
     vader) measure vader --mca pml ob1 --mca btl vader,self ;;
     btl-tcp) measure btl-tcp --mca pml ob1 --mca btl tcp,self ;;
     *)
-        echo "no way is called '$1': dat dat-tcp rxm rxm-tcp tcp-rxm vader btl-tcp" >&2
+        echo "no way is called '$1': dat dat-tcp rxm rxm-tcp tcp-rxm tcp vader btl-tcp" >&2
         exit 2
         ;;
     esac
@@ -115,4 +121,5 @@ awk -v ways="${ways[*]}" '
         if (has["vader"]) { printf "\n"; table("dat rxm", "vader") }
         if (has["btl-tcp"]) { printf "\n"; table("dat-tcp rxm-tcp tcp-rxm", "btl-tcp") }
         if (has["rxm-tcp"]) { printf "\n"; table("dat-tcp", "rxm-tcp") }
+        if (has["tcp"]) { printf "\n"; table("dat-tcp", "tcp") }
     }' "$work/figures"

@@ -158,17 +158,23 @@ sessions() {
 
 # --- captures -------------------------------------------------------------------
 
+# Many a port that a connection may come from is some other protocol's, 57000 that of IRC: MPA is looked for
+# first, which begins with its key (RFC 5044 7.1).
+look() { # words of tshark...
+    tshark -n -o tcp.try_heuristic_first:TRUE "$@" 2>/dev/null
+}
+
 # Layer, type and code of each Terminate.
 terminates() { # file
-    tshark -n -r "$1" -Y 'iwarp_rdma.opcode == 7' -T fields -E occurrence=f -e iwarp_rdma.term_layer \
+    look -r "$1" -Y 'iwarp_rdma.opcode == 7' -T fields -E occurrence=f -e iwarp_rdma.term_layer \
         -e iwarp_rdma.term_etype_rdma -e iwarp_rdma.term_etype_ddp -e iwarp_rdma.term_errcode_rdma \
-        -e iwarp_rdma.term_errcode_ddp_tagged -e iwarp_rdma.term_errcode_ddp_untagged 2>/dev/null |
+        -e iwarp_rdma.term_errcode_ddp_tagged -e iwarp_rdma.term_errcode_ddp_untagged |
         while read -r layer type code; do echo $((layer)) $((type)) $((code)); done
 }
 
 # What tshark says of a file, in short: fields that say that something is wrong.
 complaints() { # file
-    tshark -n -r "$1" -V --disable-protocol rpcordma 2>/dev/null |
+    look -r "$1" -V --disable-protocol rpcordma |
         grep -E 'Malformed|Bad CRC|bad length|Unknown opcode|Dissector bug'
 }
 
@@ -177,7 +183,7 @@ until_captured() { # file
     local _
     ip netns exec "$here" bash -c "</dev/tcp/$far/9" 2>/dev/null
     for _ in $(seq 100); do
-        ! tshark -n -r "$1" -Y 'tcp.dstport == 9' 2>/dev/null | grep -q . || return 0
+        ! look -r "$1" -Y 'tcp.dstport == 9' | grep -q . || return 0
         sleep 0.1
     done
     die 'nothing is captured any more'
@@ -211,7 +217,7 @@ captured() { # interface namespace-of-b address-of-a address-of-b
     terminates "$file" >"$pipes/terminates"
     diff "$pipes/faults" "$pipes/terminates" ||
         die 'the faults (<) have other Terminates (>), layer, type and code'
-    tshark -n -r "$file" -T fields -e iwarp_rdma.opcode 2>/dev/null | tr ',' '\n' |
+    look -r "$file" -T fields -e iwarp_rdma.opcode | tr ',' '\n' |
         grep . | sort | uniq -c >"$pipes/opcodes"
     # RDMA Write, Read Request, Read Response, Send, Terminate; in memory there are but the
     # faults, which stay on TCP.

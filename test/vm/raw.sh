@@ -241,7 +241,7 @@ captured() { # namespace interface command...
     kill $capture
     wait $capture
     cp "$file" "/run/job/$suite.$current.pcap"
-    tshark -n -r "$file" --disable-protocol rpcordma \
+    tshark -n -o tcp.try_heuristic_first:TRUE -r "$file" --disable-protocol rpcordma \
         -Y 'iwarp_rdma || _ws.malformed || iwarp_mpa.bad_length' -T fields -e frame.number \
         -e _ws.malformed -e iwarp_mpa.bad_length -e iwarp_rdma.opcode 2>/dev/null >"$pipes/frames"
     cut -f 4 "$pipes/frames" | tr ',' '\n' | sort | uniq -c | tee "$pipes/opcodes"

@@ -362,8 +362,10 @@ PostVerdict Peer::send_to_self(const Outgoing& out) {
     if (here) {
         held->kind = out.tagged ? Kind::tagged : Kind::message;
         for (std::size_t i = 0; i < out.count; ++i) {
-            base::copy(at, out.iov[i].base, out.iov[i].length);
-            at += out.iov[i].length;
+            if (out.iov[i].length > 0) {
+                base::copy(at, out.iov[i].base, out.iov[i].length);
+                at += out.iov[i].length;
+            }
         }
         held_ += cost_of(out.length);
         messages_.report_send(out, DtoStatus::success);

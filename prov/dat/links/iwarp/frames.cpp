@@ -34,17 +34,25 @@ Opcode send_opcode(const engine::Request& request) {
 // memory that is aligned as that of the sender (base/copy.h), Acks stand before that: each is
 // another 24 bytes. Returns where the header is now. Only a `dat` peer knows an Ack.
 std::byte* Sender::move_on(Cursor& at, Batch& batch, std::byte* header, std::size_t header_size,
-                           std::span<const engine::Iov> iov, std::uint64_t skip) const {
-    std::uint64_t before = batch.bytes + header_size;
-    std::size_t i = 0;
-    for (; i < iov.size() && iov[i].length <= skip + base::kShortCopy; ++i) {
-        before += iov[i].length - std::min(skip, iov[i].length);
-        skip -= std::min(skip, iov[i].length);
+                           std::span<const engine::Iov> iov, std::uint64_t skip,
+                           std::size_t size) const {
+    std::uint64_t before = batch.before + batch.bytes + header_size;
+    const std::byte* payload = nullptr; // the first long piece of it
+    for (std::size_t left = size; left > 0 && !payload; iov = iov.subspan(1)) {
+        const std::uint64_t skipped = std::min(skip, iov[0].length);
+        const std::size_t piece = std::min<std::uint64_t>(left, iov[0].length - skipped);
+        if (piece > base::kShortCopy) {
+            payload = iov[0].base + skipped;
+        } else {
+            before += piece;
+        }
+        skip -= skipped;
+        left -= piece;
     }
-    if (i == iov.size()) {
+    if (!payload) {
         return header;
     }
-    const std::uint64_t ahead = before - reinterpret_cast<std::uintptr_t>(iov[i].base + skip);
+    const std::uint64_t ahead = before - reinterpret_cast<std::uintptr_t>(payload);
     std::byte* to = header;
     const auto is_slow = [&] {
         const std::uint64_t now = ahead + static_cast<std::uint64_t>(to - header);
@@ -66,8 +74,8 @@ void Sender::add_payload(Cursor& cursor, Batch& batch, std::byte* header, std::s
                          std::span<const engine::Iov> iov, std::uint64_t skip,
                          std::size_t size) const {
     const bool copy = size <= kCopyLimit;
-    if (size > base::kShortCopy && dat_peer_ && !traces_frames_) {
-        header = move_on(cursor, batch, header, header_size, iov, skip);
+    if (size > base::kShortCopy && batch.before != Batch::kAnywhere) {
+        header = move_on(cursor, batch, header, header_size, iov, skip, size);
     }
     std::byte* at = header + header_size;
     std::uint32_t crc = 0;

@@ -44,7 +44,8 @@ namespace dat::iwarp {
 //    receiver of this segment that its sender has placed. (The Invalidate
 //    variants keep their STag there and carry no count.)
 //
-// 3. The Ack message carries the same count when there is no Send to carry it:
+// 3. The Ack message carries the same count when there is no Send to carry it, and again where a
+//    sender wants other bytes before a long payload (Sender::move_on()):
 //
 //        0       1       2       3
 //    +-------+-------+-------+-------+

@@ -197,21 +197,23 @@ bool Receiver::frame(std::span<const std::byte> fpdu) {
     if (first && ulpdu.empty()) {
         return true; // RFC 6581: ready-to-receive as an empty frame
     }
-    const bool continues = !segment_.last;
     const SegmentError error = decode_segment(ulpdu, dat_peer_, segment_);
     if (error != SegmentError::none) {
         return fail(terminate_code(error), text(error));
     }
     const auto payload = ulpdu.subspan(segment_.header_size);
     payload_size_ = payload.size();
-    large_ = is_large(continues);
+    const bool has_place = segment_.tagged || is_send(segment_.opcode);
+    if (has_place) {
+        note_size();
+    }
     if (traces_frames_) [[unlikely]] {
         trace_frame(endpoint_, false, segment_, payload_size_);
     }
     if (first && segment_.opcode == Opcode::rdma_write && payload.empty() && segment_.last) {
         return true; // ready-to-receive as a write: not one of the peer's requests
     }
-    if (!segment_.tagged && !is_send(segment_.opcode)) {
+    if (!has_place) {
         return control(payload);
     }
     if (!open(payload)) {
@@ -233,7 +235,6 @@ bool Receiver::begin_direct(std::span<const std::byte> part) {
         return false;
     }
     const auto ulpdu = part.subspan(kFpduLengthSize);
-    const bool continues = !segment_.last;
     if (ulpdu.size() + kDirectSize > ulpdu_size_ ||
         decode_segment(ulpdu, dat_peer_, segment_) != SegmentError::none ||
         (!segment_.tagged && !is_send(segment_.opcode))) {
@@ -258,7 +259,7 @@ bool Receiver::begin_direct(std::span<const std::byte> part) {
         done += piece;
     }
     placing_ = true;
-    large_ = is_large(continues);
+    note_size();
     placed_bytes_ = done;
     return true;
 }

@@ -92,8 +92,9 @@ class Receiver {
     bool take_ack_due();
     std::span<iovec> special_room();
     std::size_t missing() const;
-    bool is_large(bool continues) const {
-        return !crc_ && (payload_size_ >= kLargeSize || (large_ && continues));
+    void note_size() {
+        large_ = !crc_ && (payload_size_ >= kLargeSize || (large_ && continues_));
+        continues_ = !segment_.last;
     }
     std::size_t take_messages(std::span<const std::byte> bytes);
     std::size_t consume(std::span<const std::byte> bytes);
@@ -128,7 +129,9 @@ class Receiver {
     bool await_rtr_;
     bool awake_ = false;
     bool ack_wanted_ = false;
-    bool large_ = false; // the last frame had a large payload, or ended a message of such
+    // Of the last frame with a place for its payload; what stands between such changes nothing.
+    bool large_ = false;     // it had a large one, or ended a message of such
+    bool continues_ = false; // its message goes on
 
     std::vector<std::byte> frame_; // the beginning of a frame that is not whole
     std::size_t skip_ = 0;         // bytes of a frame's trailer that are still to come

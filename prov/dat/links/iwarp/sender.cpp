@@ -113,6 +113,7 @@ Sender::Result Sender::push_all(int fd) {
         carry_out_binds();
         return Result::done;
     }
+    const std::uint64_t began = bytes_sent_;
     for (;;) {
         carry_out_binds();
         if (!rest_.empty()) {
@@ -124,6 +125,9 @@ Sender::Result Sender::push_all(int fd) {
         Batch batch;
         batch.scratch = scratch.data();
         batch.scratch_end = scratch.data() + scratch.size();
+        if (dat_peer_ && !traces_frames_) { // who reads a trace wants to see what is always sent
+            batch.before = bytes_sent_ - began;
+        }
         Cursor at = cursor_;
         bool more = true;
         const std::byte* header = batch.scratch;
@@ -316,7 +320,7 @@ Sender::Result Sender::write_batch(int fd, Batch& batch) {
             return no_memory();
         }
         if (!kept) [[unlikely]] {
-            ended_ = true; // within a frame: nothing can follow
+            ended_ = true; // within a frame, or its Acks: nothing can follow
             return unreadable(frame.after);
         }
         if (traces_frames_) [[unlikely]] {

@@ -161,7 +161,8 @@ class Sender {
         bool ack_due = false;
         bool responses_turn = false;
     };
-    // Not initialized: most frames of a batch are never used.
+    // With the Acks before it, which move_on() has put there. Not initialized: most of a batch are
+    // never used.
     struct Frame {
         Frame() {}
         std::size_t end; // offset behind it in the batch
@@ -175,6 +176,10 @@ class Sender {
         static constexpr std::size_t kVectors = 320;
         std::byte* scratch;     // free room
         std::byte* scratch_end; //
+        // Bytes that the same call has sent before; kAnywhere: where in the stream it stands does
+        // not matter.
+        static constexpr std::uint64_t kAnywhere = UINT64_MAX;
+        std::uint64_t before = kAnywhere;
         std::size_t bytes = 0;
         std::size_t frame_count = 0;
         std::size_t vector_count = 0;
@@ -246,7 +251,8 @@ class Sender {
     void frame_rtr(Cursor& at, Batch& batch);
     std::byte* write_ack(Cursor& at, std::byte* header) const;
     std::byte* move_on(Cursor& at, Batch& batch, std::byte* header, std::size_t header_size,
-                       std::span<const engine::Iov> iov, std::uint64_t skip) const;
+                       std::span<const engine::Iov> iov, std::uint64_t skip,
+                       std::size_t size) const;
     void add_payload(Cursor& at, Batch& batch, std::byte* header, std::size_t header_size,
                      std::span<const engine::Iov> iov, std::uint64_t skip, std::size_t size) const;
     void step(Cursor& at, const engine::Request& request, std::size_t framed);

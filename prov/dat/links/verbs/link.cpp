@@ -280,8 +280,10 @@ void Link::place_message(const engine::Request& request, std::uint64_t seq, ibv_
     std::byte* const area = buffers_->outgoing(endpoint_.core().requests().slot(seq));
     std::byte* at = area;
     for (const engine::Iov& piece : request.segments()) {
-        base::copy(at, piece.base, piece.length);
-        at += piece.length;
+        if (piece.length > 0) {
+            base::copy(at, piece.base, piece.length);
+            at += piece.length;
+        }
     }
     segment = {reinterpret_cast<std::uintptr_t>(area), static_cast<std::uint32_t>(request.length),
                buffers_->key()};
