@@ -87,7 +87,7 @@ class Receiver {
     static constexpr std::size_t kLargeSize = 16384;
     // So much comes along with it: a message is mostly a little longer than the frames that it
     // fills, and the rest of it would else be a read for its header and one for its payload.
-    static constexpr std::size_t kAlong = 1024;
+    static constexpr std::size_t kAlong = 1024 + kFpduMaxTrailer; // of 128 KiB it is 1 KiB
 
     bool take_ack_due();
     std::span<iovec> special_room();
