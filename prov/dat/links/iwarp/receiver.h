@@ -84,7 +84,7 @@ class Receiver {
     static constexpr std::size_t kDirectSize = 2048; // smaller rests are read with the next frames
     // Behind a frame with that much payload the next header is read by itself: what
     // another system call costs is less than to copy such a payload once more.
-    static constexpr std::size_t kLargeSize = 16384;
+    static constexpr std::size_t kLargeSize = 32768;
     // So much comes along with it: a message is mostly a little longer than the frames that it
     // fills, and the rest of it would else be a read for its header and one for its payload.
     static constexpr std::size_t kAlong = 1024 + kFpduMaxTrailer; // of 128 KiB it is 1 KiB
