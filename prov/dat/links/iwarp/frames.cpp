@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "base/attempt.h"
 #include "base/copy.h"
+#include "engine/inbox.h"
 
 #include <algorithm>
 #include <array>
@@ -36,23 +37,17 @@ Opcode send_opcode(const engine::Request& request) {
 std::byte* Sender::move_on(Cursor& at, Batch& batch, std::byte* header, std::size_t header_size,
                            std::span<const engine::Iov> iov, std::uint64_t skip,
                            std::size_t size) const {
+    std::array<iovec, engine::kMaxIov> pieces;
+    const std::size_t count = engine::gather(iov, skip, size, pieces);
     std::uint64_t before = batch.before + batch.bytes + header_size;
-    const std::byte* payload = nullptr; // the first long piece of it
-    for (std::size_t left = size; left > 0 && !payload; iov = iov.subspan(1)) {
-        const std::uint64_t skipped = std::min(skip, iov[0].length);
-        const std::size_t piece = std::min<std::uint64_t>(left, iov[0].length - skipped);
-        if (piece > base::kShortCopy) {
-            payload = iov[0].base + skipped;
-        } else {
-            before += piece;
-        }
-        skip -= skipped;
-        left -= piece;
+    std::size_t i = 0; // the first long piece
+    for (; i < count && pieces[i].iov_len <= base::kShortCopy; ++i) {
+        before += pieces[i].iov_len;
     }
-    if (!payload) {
+    if (i == count) {
         return header;
     }
-    const std::uint64_t ahead = before - reinterpret_cast<std::uintptr_t>(payload);
+    const std::uint64_t ahead = before - reinterpret_cast<std::uintptr_t>(pieces[i].iov_base);
     std::byte* to = header;
     const auto is_slow = [&] {
         const std::uint64_t now = ahead + static_cast<std::uint64_t>(to - header);
