@@ -82,10 +82,13 @@ make_own_loopback() {
 }
 
 # The genuine library on its own device, this one in the namespace. The server tells the
-# client the name of its adapter, so it is one name on both sides.
+# client the name of its adapter, so it is one name on both sides. The genuine provider is
+# unloaded with its last IA, which its thread may not have left: it calls itself ended, lets go of
+# a lock, and returns. Loaded beforehand, it stays.
 make_across() { # namespace server-device client-device address
     local entry='wire u2.0 nonthreadsafe default libdaplofa.so.2 dapl.2.0'
-    local genuine=(env -u LD_LIBRARY_PATH) ours=(ip netns exec "$1" env "LD_LIBRARY_PATH=$library")
+    local genuine=(env -u LD_LIBRARY_PATH LD_PRELOAD=libdat2.so.2:libdaplofa.so.2)
+    local ours=(ip netns exec "$1" env "LD_LIBRARY_PATH=$library")
     echo "$entry \"$2 0\" \"\"" >"$work/server.conf"
     echo "$entry \"$3 0\" \"\"" >"$work/client.conf"
     if ip netns exec "$1" test -e "/sys/class/net/$2"; then
