@@ -7,9 +7,10 @@
 #
 #   make CXX='bash test/batched.sh FOLDER g++'
 #
-# The object of the first source of a batch has them all; those of the others are empty. Sources of
-# which each has a name of its own that another has too are in different batches. A batch that does
-# not compile is compiled source by source, and so is what the errors are of.
+# The object of the first source of a batch has them all; those of the others are copies of one that
+# is empty. Sources of which each has a name of its own that another has too are in different
+# batches. A batch that does not compile is compiled source by source, and so is what the errors are
+# of.
 #
 # FOLDER/batches, which is written first, has a line for each object: its name without .o,
 # that of the first of its batch, and, for the first, the sources.
@@ -17,13 +18,16 @@ set -u
 
 folder=$1
 shift
-compiles=no object='' source='' previous=''
+compiles=no object='' source='' dependencies='' previous=''
 for argument; do
     case $argument in
     -c) compiles=yes ;;
     *.cpp) source=$argument ;;
     esac
-    [ "$previous" != -o ] || object=$argument
+    case $previous in
+    -o) object=$argument ;;
+    -MF) dependencies=$argument ;;
+    esac
     previous=$argument
 done
 if [ $compiles = no ] || [ -z "$source" ] || [[ $source = *conftest* ]]; then
@@ -108,7 +112,14 @@ compile() { # source object option...
 }
 arguments=("$@")
 if [ "$first" != "$name" ]; then
-    compile "$folder/sources/empty.cpp" "$object"
+    {
+        flock 9
+        if [ ! -f "$folder/empty.o" ]; then
+            compile "$folder/sources/empty.cpp" "$folder/empty.new.o" &&
+                mv "$folder/empty.new.o" "$folder/empty.o" || exit
+        fi
+    } 9>"$folder/lock"
+    cp "$folder/empty.o" "$object" && : >>"${dependencies:-/dev/null}"
     exit
 fi
 batch=$folder/sources/${name//\//_}.cpp

@@ -2,16 +2,21 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #
 # Compiles as it is told to, but does not read anew what many sources include of the C++ library:
-# that takes a third of the time that they do. For a build that is made once, and not for
-# the only one: a source that lacks one of these #include lines compiles too. In test/run.sh the
-# libraries and commands are built without it as well; of a test it is a plain `make check` that tells.
+# that takes a third of the time that they do. A source that lacks one of these #include lines
+# compiles too; test/check/standard_headers.sh notices it.
 #
 #   make CXX='bash test/precompiled.sh FOLDER g++'
+#   precompiled.sh --headers     prints those #include lines
 #
-# FOLDER/std.h has the #include lines. They are compiled into the same folder, once for each set of
-# options; what is not compiled with -c is left to the compiler.
+# They are compiled into FOLDER, once for each set of options; what is not compiled with -c is left
+# to the compiler.
 set -u
 
+if [ "$1" = --headers ]; then
+    cd "$(dirname "${BASH_SOURCE[0]}")/.." &&
+        grep -rhoE '^#include <[a-z_]+>' prov util test | sort | uniq -c | awk '$1 >= 20 {print $2, $3}'
+    exit
+fi
 folder=$1
 shift
 compiles=no source='' skip=no options=()
@@ -36,10 +41,11 @@ fi
 name=$(cksum <<<"${options[*]}")
 way=$folder/${name%% *}
 # Others that compile in the same way wait until it is there.
+mkdir -p "$way" || exit 1
 {
     flock 9
     if [ ! -f "$way/std.h.gch" ]; then
-        mkdir -p "$way" && cp "$folder/std.h" "$way/std.h" &&
+        bash "${BASH_SOURCE[0]}" --headers >"$way/std.h" &&
             "${options[@]}" -x c++-header -o "$way/std.h.new" "$way/std.h" &&
             mv "$way/std.h.new" "$way/std.h.gch" || exit 1
     fi

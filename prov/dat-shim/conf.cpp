@@ -7,6 +7,7 @@
 #include <array>
 #include <charconv>
 #include <optional>
+#include <utility>
 
 namespace dat::shim {
 namespace {

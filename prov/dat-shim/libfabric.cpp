@@ -13,6 +13,8 @@
 #include <rdma/providers/fi_prov.h>
 
 #include <cstdarg>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

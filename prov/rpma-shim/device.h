@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 #include <sys/socket.h>
+#include <utility>
 
 namespace dat::rpma {
 

@@ -6,6 +6,7 @@
 #include "rpma-shim/guard.h"
 
 #include <climits>
+#include <cstddef>
 
 namespace {
 

@@ -16,6 +16,7 @@
 #include "links/shm/link.h"
 
 #include <arpa/inet.h>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>

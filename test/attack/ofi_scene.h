@@ -7,6 +7,7 @@
 
 #include "plain.h"
 
+#include <cstddef>
 #include <utility>
 
 namespace dat::test {

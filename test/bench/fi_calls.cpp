@@ -20,6 +20,7 @@
 #include "bursts.h"
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

@@ -5,6 +5,7 @@
 #include <rdma/fabric.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstdlib>
 #include <dlfcn.h>
 #include <string_view>

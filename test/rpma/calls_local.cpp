@@ -4,6 +4,7 @@
 #include "calls.h"
 
 #include <array>
+#include <cstddef>
 #include <cstring>
 
 namespace dat::test::calls {

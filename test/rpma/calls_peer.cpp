@@ -5,6 +5,7 @@
 
 #include <poll.h>
 
+#include <cstddef>
 #include <cstring>
 #include <memory>
 

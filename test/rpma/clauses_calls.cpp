@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdarg>
+#include <cstddef>
 #include <cstring>
 
 using namespace dat::test;

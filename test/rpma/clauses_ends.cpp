@@ -4,6 +4,7 @@
 // the end once, as CLOSED where there was a connection, and all its work completes.
 #include "suite.h"
 
+#include <cstddef>
 #include <cstring>
 #include <memory>
 #include <sys/wait.h>

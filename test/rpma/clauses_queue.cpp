@@ -4,6 +4,7 @@
 #include "suite.h"
 
 #include <array>
+#include <cstddef>
 #include <cstring>
 #include <fcntl.h>
 #include <sys/epoll.h>

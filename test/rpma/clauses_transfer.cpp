@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 
 #include <atomic>
+#include <cstddef>
 #include <cstring>
 #include <thread>
 

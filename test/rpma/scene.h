@@ -9,6 +9,7 @@
 
 #include <librpma.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>

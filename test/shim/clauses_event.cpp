@@ -4,6 +4,7 @@
 #include "pair.h"
 
 #include <atomic>
+#include <cstddef>
 #include <fstream>
 #include <poll.h>
 #include <string>

@@ -3,6 +3,7 @@
 // Every call with every kind of value that is no handle: it says so, and follows none of them.
 #include "pair.h"
 
+#include <cstddef>
 #include <functional>
 #include <iterator>
 #include <span>

@@ -3,6 +3,7 @@
 // Many event dispatchers on one adapter, and what sleeping costs.
 #include "pair.h"
 
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <iterator>

@@ -6,6 +6,7 @@
 #include "../transport/sanitized.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <fcntl.h>

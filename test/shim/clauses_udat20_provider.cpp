@@ -5,6 +5,7 @@
 #include "pair.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <string>
 #include <vector>
 

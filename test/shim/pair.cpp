@@ -3,6 +3,7 @@
 // See pair.h.
 #include "pair.h"
 
+#include <cstddef>
 #include <string>
 
 namespace dat::test {

@@ -10,6 +10,7 @@
 #include <criterion/criterion.h>
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 

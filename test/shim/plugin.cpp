@@ -7,6 +7,7 @@
 #include "api.h"
 
 #include <array>
+#include <cstddef>
 #include <cstring>
 #include <netinet/in.h>
 #include <unistd.h>

@@ -12,6 +12,7 @@
 #include <rdma/fi_rma.h>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

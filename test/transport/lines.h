@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <iostream>
 #include <string>
 

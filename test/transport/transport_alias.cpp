@@ -5,6 +5,7 @@
 
 #include <rdma/fi_atomic.h>
 
+#include <algorithm>
 #include <cstring>
 
 using namespace dat::test;

@@ -4,6 +4,7 @@
 // happens with no receive posted and with one that is too short.
 #include "suite.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <cstring>

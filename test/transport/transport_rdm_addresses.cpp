@@ -6,6 +6,7 @@
 #include "sanitized.h"
 #include "suite.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <fstream>

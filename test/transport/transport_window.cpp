@@ -3,6 +3,8 @@
 // Transport suite: memory windows, as fi_ext_dat.h offers them.
 #include "dat_suite.h"
 
+#include <cstring>
+
 using namespace dat::test;
 
 namespace {

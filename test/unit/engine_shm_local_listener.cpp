@@ -14,6 +14,7 @@
 #include "links/shm/reaper.h"
 
 #include <arpa/inet.h>
+#include <cstdio>
 #include <fcntl.h>
 #include <fstream>
 #include <sys/mman.h>

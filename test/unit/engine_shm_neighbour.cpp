@@ -13,7 +13,9 @@
 #include "links/shm/local_socket.h"
 
 #include <arpa/inet.h>
+#include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <fcntl.h>
 #include <functional>
 #include <poll.h>

@@ -13,6 +13,8 @@
 #include <fcntl.h>
 #include <sys/un.h>
 
+#include <cerrno>
+
 using namespace engine_test;
 using dat::engine::Level;
 using dat::engine::LinkKind;

@@ -4,6 +4,7 @@
 #include "../transport/usage.h"
 #include "engine_shm_proposing.h"
 
+#include <cerrno>
 #include <csignal>
 #include <sys/prctl.h>
 #include <sys/wait.h>

@@ -13,6 +13,7 @@
 #include <criterion/criterion.h>
 #include <rdma/fi_cm.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 

@@ -4,6 +4,7 @@
 #include "verbs_fake.h"
 
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <memory>
 #include <mutex>

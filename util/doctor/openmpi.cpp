@@ -5,6 +5,7 @@
 #include "doctor/looks.h"
 
 #include <array>
+#include <cstddef>
 #include <cstdio>
 #include <memory>
 #include <sstream>

@@ -11,6 +11,7 @@
 #include "base/assert.h"
 
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 #include <vector>

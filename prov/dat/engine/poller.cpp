@@ -6,6 +6,7 @@
 #include "engine/proc.h"
 
 #include <array>
+#include <cstddef>
 #include <cstdio>
 #include <string_view>
 #include <time.h>

@@ -9,6 +9,7 @@
 #include <arpa/inet.h>
 #include <array>
 #include <charconv>
+#include <cstddef>
 #include <cstdio>
 #include <cstring>
 #include <fnmatch.h>
@@ -19,6 +20,7 @@
 #include <net/route.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <utility>
 
 namespace dat::ofi {
 namespace {

@@ -13,6 +13,7 @@
 #include "ofi/no_op.h"
 #include "ofi/provider.h"
 
+#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <string_view>
