@@ -106,7 +106,7 @@ void tell(int pipe, char what) { MUST(write(pipe, &what, 1) == 1); }
 // A message that is not received waits here.
 int send_and_become(const std::string& how, std::uint16_t port, int pipe) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    Domain domain(sharing());
+    OpenDomain domain(sharing());
     Side side(domain);
     MUST(dat::iwarp::connect(side.endpoint, loopback(port), nullptr, {}, {}) == 0);
     MUST(run_until(domain, [&] { return side.connected(); }));
@@ -150,7 +150,7 @@ void receive_of(const char* how, bool looks) {
     std::printf("%s, %s\n", how, looks ? "seen at once" : "seen at the receive");
     std::fflush(stdout);
     Requests requests;
-    Domain domain(sharing());
+    OpenDomain domain(sharing());
     Side side(domain);
     int pipes[2];
     MUST(pipe(pipes) == 0);

@@ -122,7 +122,7 @@ struct LocalListener final : ListenerOwner {
 };
 
 dat::engine::Domain& domain() {
-    static engine_test::Domain one([] {
+    static engine_test::OpenDomain one([] {
         auto o = engine_test::options();
         o.settings.crc = dat::engine::Crc::off;
         o.settings.shm = true; // offers are looked at, and made

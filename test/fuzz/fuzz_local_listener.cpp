@@ -262,8 +262,8 @@ dat::engine::Domain& domain() {
         o.settings.handshake_limit = std::chrono::hours(1);
         return o;
     };
-    static engine_test::Domain those_of_now(options());
-    static engine_test::Domain old_ones(options());
+    static engine_test::OpenDomain those_of_now(options());
+    static engine_test::OpenDomain old_ones(options());
     return g_old_kernel ? old_ones : those_of_now;
 }
 

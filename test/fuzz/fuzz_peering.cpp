@@ -51,14 +51,14 @@ std::size_t open_descriptors() {
         all.begin(), all.end(), [](const pollfd& each) { return each.revents != POLLNVAL; }));
 }
 
-engine_test::Domain& domain() {
+engine_test::OpenDomain& domain() {
     const auto options = [] {
         auto o = engine_test::options();
         o.settings.shm = true;
         o.settings.handshake_limit = std::chrono::hours(1);
         return o;
     };
-    static engine_test::Domain one(options());
+    static engine_test::OpenDomain one(options());
     return one;
 }
 

@@ -131,8 +131,8 @@ dat::engine::Domain::Options options(bool patient) {
 
 // Domains outlive the inputs, as they outlive connections.
 dat::engine::Domain& domain(bool patient) {
-    static engine_test::Domain one(options(true));
-    static engine_test::Domain other(options(false));
+    static engine_test::OpenDomain one(options(true));
+    static engine_test::OpenDomain other(options(false));
     return patient ? one : other;
 }
 

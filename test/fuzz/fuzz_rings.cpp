@@ -79,7 +79,7 @@ constexpr std::byte kUntouched{0x5c};
 constexpr std::uint64_t kByWrite = 1; // of a completion
 
 dat::engine::Domain& domain() {
-    static engine_test::Domain one([] {
+    static engine_test::OpenDomain one([] {
         auto o = engine_test::options();
         o.settings.unexpected_bytes = 1024;
         o.settings.rnr_limit = std::chrono::seconds(0);

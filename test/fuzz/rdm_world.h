@@ -43,7 +43,7 @@ constexpr rdm::Messages::Flags kFlags{
     .message = 0, .tagged = kTagged, .with_data = kWithData, .released = kReleased};
 
 inline engine::Domain& domain() {
-    static engine_test::Domain one([] {
+    static engine_test::OpenDomain one([] {
         auto o = engine_test::options();
         o.settings.unexpected_bytes = 1024; // a window of 4096
         o.settings.end_grace = std::chrono::milliseconds(0);

@@ -137,7 +137,7 @@ struct Attacked {
     Peer kind;
     bool crc;
     GuardedPage memory;
-    Domain domain{attacked_options()};
+    OpenDomain domain{attacked_options()};
     LocalListener local_listener;
     RawPeer raw;
     Side side{domain};

@@ -45,8 +45,9 @@ inline dat::engine::Domain::Options options() {
     return o;
 }
 
-struct Domain : dat::engine::Domain {
-    explicit Domain(const dat::engine::Domain::Options& o = options()) : dat::engine::Domain(o) {
+struct OpenDomain : dat::engine::Domain {
+    explicit OpenDomain(const dat::engine::Domain::Options& o = options())
+        : dat::engine::Domain(o) {
         opened = open();
     }
     int opened;

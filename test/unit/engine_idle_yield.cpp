@@ -85,7 +85,7 @@ Test(idle_yield, where_no_peer_has_it__never_comes) {
     cr_assert_eq(yields_of(elsewhere.domain, 50ms), 0);
     Raw silent(true, polled(false, false));
     cr_assert_eq(yields_of(silent.domain, 50ms), 0);
-    Domain alone(polled(false, false));
+    OpenDomain alone(polled(false, false));
     cr_assert_eq(yields_of(alone, 50ms), 0);
 }
 

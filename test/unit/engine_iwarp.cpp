@@ -59,7 +59,7 @@ struct IwarpPair {
         return run_until(domain, done, [&] { local_listener.listener.progress(); });
     }
 
-    Domain domain;
+    OpenDomain domain;
     LocalListener local_listener;
     Side a{domain};
     Side b{domain};
@@ -449,7 +449,7 @@ Test(engine_iwarp, what_comes_behind_a_request__begins_the_stream, .timeout = 60
                          be(0x8002, 2) + be(0x8002, 2) + frame(tagged(0, 0, 0, {})) +
                          frame(send_segment(1, hello));
     for (const bool in_bytes : {false, true}) {
-        Domain domain;
+        OpenDomain domain;
         LocalListener local_listener;
         Side side(domain);
         std::vector<std::byte> in(hello.size());

@@ -114,7 +114,7 @@ struct Joined {
                                bytes("welcome"));
     }
 
-    Domain domain;
+    OpenDomain domain;
     Side a{domain};
     Side b{domain};
 };
@@ -134,7 +134,7 @@ Test(engine_seam, both_sides_are_established_once_with_the_link_that_was_given) 
 
 // EP-25, DTO-12: receives posted before the connection take messages in order.
 Test(engine_seam, a_receive_posted_in_unconnected_takes_the_first_message) {
-    Domain domain;
+    OpenDomain domain;
     std::vector<std::byte> first(8), second(8);
     Joined j;
     j.b.endpoint.disconnect(false);
@@ -261,7 +261,7 @@ Test(engine_seam, free_flushes_and_raises_nothing) {
 
 // DTO-5: the limit, from both sides.
 Test(engine_seam, one_more_than_the_limit_is_full_and_changes_nothing) {
-    Domain domain;
+    OpenDomain domain;
     Side side(domain, {4, 2});
     std::vector<std::byte> into(8);
     cr_assert(side.receive(into) == PostVerdict::posted);

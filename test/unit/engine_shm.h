@@ -118,7 +118,7 @@ struct Linked {
     }
     template <class Done> bool run(Done done) { return run_until(domain, done); }
 
-    Domain domain;
+    OpenDomain domain;
     Side a{domain};
     Side b{domain};
 };
@@ -191,7 +191,7 @@ struct Raw {
                view.peers->end_code.load() == static_cast<std::uint32_t>(code);
     }
 
-    Domain domain;
+    OpenDomain domain;
     Side side{domain};
     shm::Segment segment;
     shm::Side view;

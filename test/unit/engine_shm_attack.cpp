@@ -314,7 +314,7 @@ Test(engine_shm_attack, a_bell_that_rings_for_ever) {
 // The end is marked with anything: it is an end.
 // The program has closed a descriptor that is not its own: a peer that sleeps cannot be woken.
 Test(engine_shm_attack, a_bell_that_is_no_descriptor_any_more) {
-    Domain domain(options());
+    OpenDomain domain(options());
     Side side(domain);
     Shared memory;
     Ends ends;

@@ -112,21 +112,21 @@ struct Crowd {
         }
     }
     Requests requests;
-    Domain near_domain;
-    Domain far_domain;
+    OpenDomain near_domain;
+    OpenDomain far_domain;
     std::deque<Side> near;
     std::deque<Side> far;
 };
 
 // Nothing more is there to be moved, and whoever moves something wakes this domain.
-void put_to_rest(Domain& domain) {
+void put_to_rest(OpenDomain& domain) {
     for (int i = 0; i < 1000 && !domain.rest(); ++i) {
         domain.progress();
     }
     cr_assert(domain.rest());
 }
 
-bool is_woken(Domain& domain) {
+bool is_woken(OpenDomain& domain) {
     pollfd fd{domain.wait_fd(), POLLIN, 0};
     return ::poll(&fd, 1, 0) == 1;
 }
@@ -352,7 +352,7 @@ Test(engine_shm_doorbell, a_peer_that_rings_for_everything_and_nothing__harms_no
 }
 
 Test(engine_shm_doorbell, places__are_given_once_and_not_beyond_the_last) {
-    Domain domain(crowded());
+    OpenDomain domain(crowded());
     Shared memory;
     shm::Doorbells doorbells(domain, memory.near, true);
     cr_assert_eq(doorbells.take(), 0u);

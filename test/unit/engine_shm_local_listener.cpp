@@ -68,8 +68,8 @@ struct Met {
         });
     }
     Requests requests;
-    Domain near_domain;
-    Domain far_domain;
+    OpenDomain near_domain;
+    OpenDomain far_domain;
     Side near{near_domain};
     Side far{far_domain};
 };
@@ -94,7 +94,7 @@ shm::TcpEnds some_ends(std::uint16_t port = 7) {
 
 // Asks, and comes in if it is let in.
 struct Visitor {
-    Visitor(Domain& d, const shm::Offer& offer, const shm::TcpEnds& ends = some_ends())
+    Visitor(OpenDomain& d, const shm::Offer& offer, const shm::TcpEnds& ends = some_ends())
         : domain(d), joined_host(shm::join_host(d, offer, ends, joint)) {}
     ~Visitor() { shm::leave(domain, joint); }
     bool came_in() {
@@ -103,7 +103,7 @@ struct Visitor {
         }
         return in;
     }
-    Domain& domain;
+    OpenDomain& domain;
     shm::Joint joint;
     bool joined_host;
     bool in = false;
@@ -192,7 +192,7 @@ Test(engine_shm_local_listener, an_offer__is_made_where_the_private_data_leaves_
 
 // What the initiator makes of a reply with that bit and so many bytes of private data.
 static Side::Raised told_by(bool shares, std::size_t size, bool enhanced = true) {
-    Domain domain(sharing(shares));
+    OpenDomain domain(sharing(shares));
     Side side(domain);
     const dat::net::Socket listening(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_in any{};
@@ -242,7 +242,7 @@ Test(engine_shm_local_listener, a_reply_without_the_offer_that_it_announces__bre
 Test(engine_shm_local_listener, an_offer_of_version_0_1__is_left_out_of_the_stream) {
     using namespace dat::iwarp;
     for (const bool in_pieces : {false, true}) {
-        Domain domain(sharing());
+        OpenDomain domain(sharing());
         Side side(domain);
         const Socket listening(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
         sockaddr_in any{};
@@ -296,7 +296,7 @@ Test(engine_shm_local_listener, an_offer_of_version_0_1__is_left_out_of_the_stre
 static void asks_for_memory(bool wide, void (*look)(const dat::iwarp::MpaFrame& reply)) {
     using namespace dat::iwarp;
     Requests requests;
-    Domain domain(sharing());
+    OpenDomain domain(sharing());
     Side side(domain);
     const Socket peer(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     const SocketAddress& at = requests.listener.name();
@@ -362,8 +362,8 @@ Test(engine_shm_local_listener, a_peer_on_another_host__is_asked_for_no_memory) 
 // A connection that has so many descriptors left for what sharing takes.
 static dat::engine::LinkKind met_with(int spare) {
     Requests requests;
-    Domain near_domain(sharing());
-    Domain far_domain(sharing());
+    OpenDomain near_domain(sharing());
+    OpenDomain far_domain(sharing());
     Side near(near_domain);
     Side far(far_domain);
     cr_assert(shm::LocalListener::of(far_domain)); // open by now
@@ -417,7 +417,7 @@ Test(engine_shm_local_listener, with_three_descriptors__memory_is_shared) {
 #endif
 
 Test(engine_shm_local_listener, visitors_with_another_cookie_or_none__are_sent_away) {
-    Domain domain(sharing());
+    OpenDomain domain(sharing());
     shm::LocalListener* local_listener = shm::LocalListener::of(domain);
     Nobody host;
     const shm::Offer offer = local_listener->offer(host, some_ends());
@@ -447,7 +447,7 @@ Test(engine_shm_local_listener, visitors_with_another_cookie_or_none__are_sent_a
 // Who comes for another connection than the cookie's joins nobody, and the
 // offer stands for whom it was made.
 Test(engine_shm_local_listener, a_visitor_from_another_connection__is_sent_away) {
-    Domain domain(sharing());
+    OpenDomain domain(sharing());
     Nobody host;
     shm::LocalListener* local_listener = shm::LocalListener::of(domain);
     const shm::Offer offer = local_listener->offer(host, some_ends());
@@ -467,7 +467,7 @@ Test(engine_shm_local_listener, a_visitor_from_another_connection__is_sent_away)
 // The layout's number is the first word of what a visitor says, in every version. One of another
 // version is sent away, and goes on over TCP; the same bytes with this version's number are let in.
 Test(engine_shm_local_listener, a_visitor_of_another_layout__is_sent_away) {
-    Domain domain(sharing());
+    OpenDomain domain(sharing());
     Nobody host;
     const shm::Offer offer = shm::LocalListener::of(domain)->offer(host, some_ends());
     shm::Hello hello;
@@ -493,7 +493,7 @@ Test(engine_shm_local_listener, a_visitor_of_another_layout__is_sent_away) {
 
 // Who was let in and goes leaves the connection where it was.
 Test(engine_shm_local_listener, a_visitor_that_does_not_come_in__is_noticed) {
-    Domain domain(sharing());
+    OpenDomain domain(sharing());
     Nobody host;
     shm::LocalListener* local_listener = shm::LocalListener::of(domain);
     {
@@ -534,7 +534,7 @@ Test(engine_shm_local_listener, memory_that_could_be_cut__is_refused) {
 
 // So many may stand at the local listener and say nothing; an honest one is let in all the same.
 Test(engine_shm_local_listener, a_crowd_that_says_nothing__keeps_nobody_out) {
-    Domain domain(sharing());
+    OpenDomain domain(sharing());
     shm::LocalListener* local_listener = shm::LocalListener::of(domain);
     Nobody host;
     const shm::Offer offer = local_listener->offer(host, some_ends());

@@ -106,8 +106,8 @@ struct Victim {
     }
 
     Requests requests;
-    Domain near_domain;
-    Domain far_domain;
+    OpenDomain near_domain;
+    OpenDomain far_domain;
 };
 
 // A child that does `run` as another user, and ends with this process at the latest.
@@ -527,7 +527,7 @@ Test(engine_shm_neighbour, a_crowd_behind_a_descriptor_that_sleeps_in_close__wai
 // the first before it tells of the second, and no reference is dropped here.
 Test(engine_shm_neighbour, a_descriptor_of_one_who_has_gone__is_left_unread, .timeout = 60) {
     old_kernel = true;
-    Domain domain(sharing());
+    OpenDomain domain(sharing());
     Nobody host;
     const shm::Offer offer = shm::LocalListener::of(domain)->offer(host, {});
     const shm::Hello hello = right_hello(offer, {});
@@ -585,7 +585,7 @@ Test(engine_shm_neighbour, a_local_listener_of_another_user__is_left_unread, .ti
     require_root();
     for (const bool old : {false, true}) {
         old_kernel = old;
-        Domain domain(sharing());
+        OpenDomain domain(sharing());
         shm::Offer offer;
         for (std::size_t i = 0; i < offer.size(); ++i) {
             offer[i] = static_cast<std::byte>(getpid() + 7 * static_cast<int>(i) + (old ? 1 : 0));
@@ -620,7 +620,7 @@ Test(engine_shm_neighbour, a_local_listener_of_another_user__is_left_unread, .ti
 
 // A local listener of the same user that gives something else than the memory: nothing of it stays.
 Test(engine_shm_neighbour, a_local_listener_that_gives_other_descriptors__is_left, .timeout = 60) {
-    Domain domain(sharing());
+    OpenDomain domain(sharing());
     FalseListener local_listener(11);
     const auto right = local_listener.right();
     const int memory = local_listener.memory.fd();
@@ -663,7 +663,7 @@ Test(engine_shm_neighbour, descriptors_for_a_local_listener__are_refused_by_a_ke
     int value = 0;
     socklen_t size = sizeof value;
     const bool can = getsockopt(plain.fd(), SOL_SOCKET, kPassRights, &value, &size) == 0;
-    Domain domain(sharing());
+    OpenDomain domain(sharing());
     Nobody host;
     const shm::Offer offer = shm::LocalListener::of(domain)->offer(host, {});
     const dat::net::Socket guest(visit(offer));
@@ -678,7 +678,7 @@ Test(engine_shm_neighbour, descriptors_for_a_local_listener__are_refused_by_a_ke
 // message.
 Test(engine_shm_neighbour, a_local_listener_whose_descriptors_find_no_room__is_left,
      .timeout = 60) {
-    Domain domain(sharing());
+    OpenDomain domain(sharing());
     FalseListener local_listener(17);
     shm::Joint joint;
     cr_assert(shm::join_host(domain, local_listener.offer, {}, joint));
@@ -744,7 +744,7 @@ Test(engine_shm_neighbour, a_local_listener_that_gives_more_behind_its_welcome__
     if (!shm::refuses_rights(shm::local_socket())) {
         return; // there no socket counts as that
     }
-    Domain domain(sharing());
+    OpenDomain domain(sharing());
     FalseListener local_listener(13);
     const std::size_t before = open_descriptors();
     for (const std::size_t count : {0u, 1u, 253u}) {

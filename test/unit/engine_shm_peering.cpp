@@ -170,7 +170,7 @@ Test(engine_shm_peering, a_domain_that_is_closed__leaves_nothing) {
 Test(engine_shm_peering, a_peer_that_closes_its_domain__takes_what_is_idle_with_it) {
     Pair pair;
     {
-        Domain domain(sharing());
+        OpenDomain domain(sharing());
         Side side(domain);
         cr_assert_eq(dat::iwarp::connect(side.endpoint, pair.local_listener.listener.name(),
                                          nullptr, {}, {}),
@@ -219,7 +219,7 @@ struct Child {
     }
     [[noreturn]] static void serve(int port) {
         LocalListener local_listener;
-        Domain domain(sharing());
+        OpenDomain domain(sharing());
         std::deque<Side> sides;
         sockaddr_in name{};
         std::memcpy(&name, local_listener.listener.name().get(), sizeof name);
@@ -243,7 +243,8 @@ struct Child {
     sockaddr_in address{};
 };
 
-void connect_all(Domain& domain, std::deque<Side>& sides, const Child& child, std::size_t count) {
+void connect_all(OpenDomain& domain, std::deque<Side>& sides, const Child& child,
+                 std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) {
         Side& side = sides.emplace_back(domain);
         cr_assert_eq(dat::iwarp::connect(side.endpoint, child.name(), nullptr, {}, {}), 0);
@@ -257,7 +258,7 @@ void connect_all(Domain& domain, std::deque<Side>& sides, const Child& child, st
 
 Test(engine_shm_peering, a_peer_that_is_killed__ends_each_connection_once, .timeout = 120) {
     Child child;
-    Domain domain(sharing());
+    OpenDomain domain(sharing());
     std::deque<Side> sides;
     connect_all(domain, sides, child, 50);
     Bytes in(8);
@@ -282,7 +283,7 @@ Test(engine_shm_peering, a_peer_that_is_killed__ends_each_connection_once, .time
 Test(engine_shm_peering, a_thousand_connections_between_two_processes__have_one_socket,
      .timeout = 300) {
     Child child;
-    Domain domain(sharing());
+    OpenDomain domain(sharing());
     std::deque<Side> sides;
     connect_all(domain, sides, child, 1);
     const std::size_t before = open_descriptors();

@@ -114,8 +114,8 @@ struct Pair {
     }
 
     LocalListener local_listener;
-    Domain near_domain;
-    Domain far_domain;
+    OpenDomain near_domain;
+    OpenDomain far_domain;
     std::deque<Side> near;
     std::deque<Side> far;
 };

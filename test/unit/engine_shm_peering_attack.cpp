@@ -58,7 +58,7 @@ shm::Note note(shm::Topic topic, std::uint64_t value = 0, std::uint32_t place = 
 
 // A guest of a real local listener that is let in, and says what it likes.
 struct RawGuest {
-    explicit RawGuest(Domain& d) : domain(d) {
+    explicit RawGuest(OpenDomain& d) : domain(d) {
         const shm::Offer offer = local_listener().offer(host, some_ends());
         socket = dat::net::Socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0));
         shm::Name name{};
@@ -111,7 +111,7 @@ struct RawGuest {
                          }) &&
                host.channels[0]->is_over();
     }
-    Domain& domain;
+    OpenDomain& domain;
     Nobody host;
     dat::net::Socket socket;
     dat::net::Socket memory;
@@ -120,7 +120,7 @@ struct RawGuest {
 } // namespace
 
 Test(engine_shm_peering, a_guest__asks_for_what_was_offered_to_it_alone) {
-    Domain domain(sharing());
+    OpenDomain domain(sharing());
     RawGuest guest(domain);
     const std::uint64_t other = guest.ask(8, 9); // for another connection than the cookie's
     shm::Note told = guest.heard();
@@ -140,7 +140,7 @@ Test(engine_shm_peering, a_guest__asks_for_what_was_offered_to_it_alone) {
 }
 
 Test(engine_shm_peering, a_guest_that_is_given_memory_and_place__comes_in_or_not) {
-    Domain domain(sharing());
+    OpenDomain domain(sharing());
     RawGuest guest(domain);
     const std::uint64_t first = guest.ask();
     cr_assert(guest.heard().topic == shm::Topic::need);
@@ -202,7 +202,7 @@ Test(engine_shm_peering, a_guest_that_says_what_it_may_not__ends_its_own_connect
 
 // Nobody lets them in.
 Test(engine_shm_peering, descriptors_of_a_guest__are_not_taken) {
-    Domain domain(sharing());
+    OpenDomain domain(sharing());
     RawGuest guest(domain);
     const std::size_t before = open_descriptors();
     const bool refused =
@@ -264,7 +264,7 @@ struct RawHost {
         cookie = cookie_of(offer);
     }
     struct Attempt final : shm::Joining::Owner {
-        explicit Attempt(Domain& domain) : joining(domain, *this) {}
+        explicit Attempt(OpenDomain& domain) : joining(domain, *this) {}
         void joined(shm::Joint joint) override { channel = joint.channel; }
         void stayed_out(const shm::Why&) override { out = true; }
         std::shared_ptr<shm::Channel> channel;
@@ -276,7 +276,7 @@ struct RawHost {
                !second.channel;
     }
     static inline int next = 0;
-    Domain domain{sharing()};
+    OpenDomain domain{sharing()};
     Attempt first{domain};
     Attempt second{domain};
     shm::Offer offer{};
@@ -320,7 +320,7 @@ Test(engine_shm_peering, memory_of_a_host__has_to_be_what_was_asked_for, .timeou
         shm::Segment::create(fd, error, count);
         return dat::net::Socket(fd);
     };
-    Domain domain(sharing());
+    OpenDomain domain(sharing());
     const std::size_t before = open_descriptors();
     for (const std::size_t count : {1u, 2u, 4u}) { // not 3
         RawHost host;

@@ -205,7 +205,7 @@ Test(engine_shm_proposing, a_name__is_known_as_long_as_the_peering) {
 Test(engine_shm_proposing, another_domain_that_accepts__shares_memory_as_well) {
     Pair pair;
     pair.add(1);
-    Domain third(sharing());
+    OpenDomain third(sharing());
     {
         Side far(third);
         const std::size_t before = g_tcp_sockets;
@@ -229,7 +229,7 @@ Test(engine_shm_proposing, another_domain_that_accepts__shares_memory_as_well) {
 Test(engine_shm_proposing, one_that_shares_no_memory__stays_on_the_stream) {
     Pair pair;
     pair.add(1);
-    Domain third; // FI_DAT_SHM=0
+    OpenDomain third; // FI_DAT_SHM=0
     const std::size_t before = g_tcp_sockets;
     for (const bool graceful : {false, true}) {
         Side& near = ask(pair);
@@ -323,7 +323,7 @@ struct StoppedInitiator {
         pid = fork();
         if (pid == 0) {
             prctl(PR_SET_PDEATHSIG, SIGKILL);
-            Domain domain(sharing());
+            OpenDomain domain(sharing());
             Side first(domain);
             Side second(domain);
             const auto to = pair.local_listener.listener.name();
@@ -380,7 +380,7 @@ Test(engine_shm_proposing, a_responder_that_is_killed__ends_the_attempt) {
     if (child == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         LocalListener local_listener;
-        Domain domain(sharing());
+        OpenDomain domain(sharing());
         Side side(domain);
         sockaddr_in name{};
         std::memcpy(&name, local_listener.listener.name().get(), sizeof name);
@@ -401,7 +401,7 @@ Test(engine_shm_proposing, a_responder_that_is_killed__ends_the_attempt) {
     sockaddr_in name{};
     cr_assert_eq(read(told[0], &name, sizeof name), static_cast<ssize_t>(sizeof name));
     const dat::net::SocketAddress to(reinterpret_cast<const sockaddr*>(&name), sizeof name);
-    Domain domain(sharing());
+    OpenDomain domain(sharing());
     Side first(domain);
     cr_assert_eq(dat::iwarp::connect(first.endpoint, to, nullptr, {}, {}), 0);
     cr_assert(run_until(domain, [&] { return first.connected(); }));

@@ -17,7 +17,7 @@ namespace engine_test {
 // How many sockets for TCP this process has made. Defined beside the socket(2) that counts them.
 extern std::size_t g_tcp_sockets;
 
-inline shm::LocalListener& at(Domain& domain) { return shm::LocalListener::at(domain); }
+inline shm::LocalListener& at(OpenDomain& domain) { return shm::LocalListener::at(domain); }
 
 inline const shm::KnownListeners::Known* known(Pair& pair) {
     return at(pair.near_domain).known_listeners().at(pair.local_listener.listener.name(), nullptr);

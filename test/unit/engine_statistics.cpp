@@ -271,8 +271,8 @@ struct Scene {
     }
 
     Requests requests;
-    Domain near_domain;
-    Domain far_domain;
+    OpenDomain near_domain;
+    OpenDomain far_domain;
     Descriptor viewer;
     const page::Page* page = nullptr;
     std::unique_ptr<page::Sheet> sheet = std::make_unique<page::Sheet>();
@@ -439,9 +439,9 @@ Test(statistics, the_last_64_ends_are_kept) {
 }
 
 Test(statistics, who_does_not_look_costs_one_descriptor) {
-    Domain hidden{shown()};
+    OpenDomain hidden{shown()};
     const int before = descriptors();
-    Domain other{shown()};
+    OpenDomain other{shown()};
     const int each = descriptors() - before;
     Scene scene; // two domains, and a listener
     const int with_one = descriptors();
@@ -460,7 +460,7 @@ Test(statistics, who_does_not_look_costs_one_descriptor) {
 Test(statistics, a_domain_of_which_nothing_is_to_be_seen_has_no_socket) {
     auto o = shown();
     o.settings.stats = dat::engine::Stats::off;
-    Domain domain(o);
+    OpenDomain domain(o);
     const int before = descriptors();
     const dat::engine::BiasedLockOwner inside(domain.biased_lock());
     shm::Viewers::open(domain, "x", "y");

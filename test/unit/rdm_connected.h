@@ -144,7 +144,7 @@ struct Connected : dat::rdm::PeerOwner, dat::engine::EndpointOwner {
     void link_ready(dat::engine::Link&) override {}
     void raise(const ConnectionEvent&) override {}
 
-    Domain domain;
+    OpenDomain domain;
     Queue sends;
     Queue receives;
     std::deque<std::uint64_t> posted;

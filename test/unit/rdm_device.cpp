@@ -178,6 +178,8 @@ Test(rdm_device, to_push_what_is_announced__is_refused) {
     cr_assert(c.hears(Kind::done, id));
 }
 
+namespace {
+
 struct NoRegistrar {
     NoRegistrar() { registrar.left = 0; }
     Registrar registrar;
@@ -217,6 +219,8 @@ struct FullWindow : NoRegistrar, OnDevice {
     dat::engine::Iov iov;
     std::uint64_t id = 0;
 };
+
+} // namespace
 
 Test(rdm_device, a_small_message_that_is_announced__goes_when_it_is_asked_for) {
     FullWindow c;

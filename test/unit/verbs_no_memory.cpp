@@ -12,9 +12,9 @@
 #include "engine/shared_receives.h"
 #include "engine_harness.h"
 #include "verbs_fake.h"
+#include "verbs_world.h"
 
 #include <criterion/criterion.h>
-#include <netinet/in.h>
 
 #include <array>
 #include <cstdlib>
@@ -27,6 +27,7 @@ using core::Event;
 using engine::OpCode;
 using engine_test::Side;
 using fake::state;
+using verbs_test::address;
 
 namespace {
 
@@ -81,13 +82,6 @@ template <class Body> int no_throw(Body&& body) {
 
 namespace {
 
-verbs::SocketAddress address(std::uint32_t last) {
-    sockaddr_in in{};
-    in.sin_family = AF_INET;
-    in.sin_addr.s_addr = htonl((10U << 24) + last);
-    return verbs::SocketAddress(reinterpret_cast<const sockaddr*>(&in), sizeof in);
-}
-
 struct ScarceWorld : verbs::DomainOwner, verbs::ListenerOwner {
     ScarceWorld()
         : domain(*(made = std::make_unique<verbs::Domain>(
@@ -106,7 +100,7 @@ struct ScarceWorld : verbs::DomainOwner, verbs::ListenerOwner {
     template <class Done> void await(Done done) { cr_assert(engine_test::run_until(engine, done)); }
 
     std::unique_ptr<verbs::Domain> made; // outlives the software's part, which ends connections
-    engine_test::Domain engine;
+    engine_test::OpenDomain engine;
     verbs::Domain& domain;
     std::unique_ptr<verbs::ConnRequest> request;
 };

@@ -68,7 +68,7 @@ struct World : verbs::DomainOwner {
     int gone = 0;
     int down = 0;
     std::unique_ptr<verbs::Domain> made; // outlives the software's part, which ends connections
-    engine_test::Domain engine;
+    engine_test::OpenDomain engine;
     verbs::Domain& domain;
 };
 
