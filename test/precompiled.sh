@@ -9,7 +9,8 @@
 #   precompiled.sh --headers     prints those #include lines
 #
 # They are compiled into FOLDER, once for each set of options; what is not compiled with -c is left
-# to the compiler.
+# to the compiler. So is what does not compile so: in headers that are compiled in advance g++ gives
+# warnings that it withholds in headers of the system.
 set -u
 
 if [ "$1" = --headers ]; then
@@ -50,4 +51,5 @@ mkdir -p "$way" || exit 1
             mv "$way/std.h.new" "$way/std.h.gch" || exit 1
     fi
 } 9>"$way.lock"
-exec "$@" -include "$way/std.h"
+said=$("$@" -include "$way/std.h" 2>&1) || exec "$@"
+[ -z "$said" ] || echo "$said" >&2
