@@ -23,6 +23,7 @@
 #include <netinet/in.h>
 #include <new>
 #include <span>
+#include <system_error>
 #include <unistd.h>
 #include <utility>
 

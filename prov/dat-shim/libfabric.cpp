@@ -12,6 +12,7 @@
 #include <rdma/providers/fi_log.h>
 #include <rdma/providers/fi_prov.h>
 
+#include <cctype>
 #include <cstdarg>
 #include <cstddef>
 #include <cstdint>

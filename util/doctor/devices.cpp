@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <system_error>
 #include <unistd.h>
 
 namespace dat::doctor {

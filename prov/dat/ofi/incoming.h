@@ -10,6 +10,7 @@
 #include "links/iwarp/connect.h"
 #include "links/verbs/connect.h"
 
+#include <cerrno>
 #include <cstddef>
 #include <memory>
 #include <span>
