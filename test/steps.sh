@@ -90,8 +90,9 @@ batched() { # name-of-the-build compiler
 # Configures the unpacked distribution in build folder $1, and builds make target $4 with one
 # compiler, and the tests and what else there is with another, and with flags of their own: of what they
 # take to compile, most is their optimization, which proves nothing. The folders of one compiler
-# share what configure found out. Where a line came from is all that a log wants: whole debug
-# information would be a quarter of the time.
+# share what configure found out. Where a line of the libraries came from is all that a log wants: whole
+# debug information would be a quarter of the time, and in tests, whose messages have their place, lines
+# alone are a fifth.
 build() { # folder cache compiler target compiler-of-the-rest flags-of-the-rest options...
     local folder=$1 cache=$2 compiler=$3 target=$4 rest_compiler=$5 rest_flags=$6
     shift 6
@@ -304,7 +305,7 @@ step_sanitized() {
     local compiler
     lowly
     compiler=$(batched sanitized clang++-14)
-    build "$work/sanitized" clang "$compiler" dat-optimized "$compiler" '-O0 -g1' \
+    build "$work/sanitized" clang "$compiler" dat-optimized "$compiler" -O0 \
         --enable-sanitizer=address,undefined CXX=clang++-14 CXXFLAGS='-O1 -g1' \
         --with-udapl-libdir="$work/prefix/udapl"
 }
@@ -396,13 +397,12 @@ step_guest() {
     return $status
 }
 
-# The libraries, and the plain programs that are to run: no command and no test of Criterion. What
-# warnings of the optimizer g++ withholds in headers of the system it gives in precompiled ones; of
-# the sources they are errors in the release build.
+# The libraries, and the plain programs that are to run: no command and no test of Criterion. Without
+# optimization each access is there to be looked at.
 step_thread_sanitizer() {
     lowly
     build_parts "$work/tsan" dat-list-tsan-parts "$(batched tsan g++)" --cache-file="$work/g++-tsan.cache" \
-        --enable-sanitizer=thread --without-criterion --without-rapidcheck CXXFLAGS='-O1 -g1'
+        --enable-werror --enable-sanitizer=thread --without-criterion --without-rapidcheck CXXFLAGS='-O0 -g1'
 }
 
 step_thread_sanitizer_check() {

@@ -3,6 +3,8 @@
 // See fixture.h.
 #include "fixture.h"
 
+#include "../sim/random.h"
+
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -682,12 +684,13 @@ void Pair::connect(const std::function<void(Endpoint&)>& prepare) {
     accepted.emplace(establish(active, far, prepare));
 }
 
+// A word at a time: tests are not optimized, and have megabytes of it.
 Bytes pattern(std::size_t size, unsigned seed) {
     Bytes bytes(size);
-    std::uint32_t state = seed * 2654435761U + 1;
-    for (std::uint8_t& byte : bytes) {
-        state = state * 1664525U + 1013904223U;
-        byte = static_cast<std::uint8_t>(state >> 24);
+    sim::Random random(seed);
+    for (std::size_t at = 0; at < size; at += sizeof(std::uint64_t)) {
+        const std::uint64_t word = random.word();
+        std::memcpy(&bytes[at], &word, std::min(size - at, sizeof word));
     }
     return bytes;
 }
