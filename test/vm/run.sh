@@ -114,8 +114,8 @@ write_start "$work/job2/start" "$here/guest2.sh"
 
 # Emulated, most of what a guest takes is the translation of code that it has not run yet: where
 # programs and the kernel lie at the same addresses each time, what one has translated serves the
-# next, which makes a third of the time less. A string instruction is emulated byte by byte, so there
-# are none that the kernel and the C library would take for fast; nor AVX.
+# next, which makes a third of the time less. A string instruction of bytes is emulated byte by byte, so
+# the kernel and the C library are not told that those are fast; nor is there AVX.
 accel=${DAT_VM_ACCEL:-tcg}
 cpu=max,-arch-capabilities
 boot_options='console=ttyS0 panic=-1 quiet tsc=reliable no_timer_check'
