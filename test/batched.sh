@@ -3,7 +3,7 @@
 #
 # Compiles as it is told to, but several sources of a library or program at once, as one that
 # includes them: what they include is read once, which is most of what they take. For a build that is
-# made once, in the folder of a Makefile, and not for the only one.
+# made once, in the folder of a Makefile that names them as automake does, and not for the only one.
 #
 #   make CXX='bash test/batched.sh FOLDER g++'
 #

@@ -334,7 +334,7 @@ step_sanitized_check() {
 step_fuzzing() {
     local status=0 libraries=$work/sanitized/.libs
     [ -f "$libraries/libdat.so" ] && [ -f "$libraries/libdat2.so" ] || libraries=
-    DAT_FUZZ_CXX=$(precompiled clang++-14) DAT_FUZZ_LIBRARIES=$libraries \
+    DAT_FUZZ_CXX=$(batched fuzz clang++-14) DAT_FUZZ_LIBRARIES=$libraries \
         bash "$work/source/test/fuzz/run.sh" 5 >"$work/fuzzing" || status=1
     cat "$work/fuzzing"
     count "$(grep -c 'nothing found$' "$work/fuzzing")" "$(grep -c ' FOUND ' "$work/fuzzing")"

@@ -17,10 +17,12 @@ COVERED = -fsanitize=fuzzer-no-link,address,undefined
 # Paths from the root, of what targets share.
 files = $(sort $(patsubst $(root)/%,%,$(wildcard $(addprefix $(root)/,$(1)))))
 codecs := $(addprefix prov/dat/links/iwarp/,crc32c.cpp ddp.cpp mpa.cpp rdmap.cpp terminate.cpp)
+rdm := $(call files,prov/dat/rdm/*.cpp)
+offer := $(call files,prov/dat/ofi/*.cpp)
 engine := $(call files,prov/dat/base/*.cpp prov/dat/core/*.cpp prov/dat/engine/*.cpp \
 	prov/dat/net/*.cpp prov/dat/links/iwarp/*.cpp prov/dat/links/shm/*.cpp)
 # Without devices; libfabric's functions are those that the uDAPL libraries bring along.
-ofi := $(engine) $(call files,prov/dat/rdm/*.cpp prov/dat/ofi/*.cpp) prov/dat/plugin.cpp prov/dat/links/verbs/absent.cpp \
+ofi := $(engine) $(rdm) $(offer) prov/dat/plugin.cpp prov/dat/links/verbs/absent.cpp \
 	prov/dat/links/verbs/trailer.cpp
 shim := $(ofi) $(call files,prov/dat-shim/*.cpp)
 entries := $(call files,prov/dat-shim/udat/*.cpp)
@@ -34,7 +36,7 @@ sources_receive := $(engine) test/fuzz/hostile_peer.cpp test/fuzz/plain.cpp
 sources_local_listener := $(engine) test/fuzz/plain.cpp
 sources_peering := $(engine)
 sources_rings := $(engine) test/fuzz/plain.cpp
-sources_rdm := $(engine) $(call files,prov/dat/rdm/*.cpp) test/fuzz/plain.cpp test/fuzz/rdm_remote.cpp
+sources_rdm := $(engine) $(rdm) test/fuzz/plain.cpp test/fuzz/rdm_remote.cpp
 sources_hints := $(ofi) prov/dat-shim/libfabric.cpp prov/dat-shim/log.cpp
 sources_handles12 := $(shim)
 sources_handles20 := $(shim)
@@ -63,7 +65,7 @@ rings: LDLIBS = -Wl,--wrap=mmap,--wrap=munmap
 # Inputs of these are scripts, which make right frames by themselves: what is compared takes a
 # sixth of their time, and leads nowhere.
 scripted := $(filter-out $(codecs:.cpp=.o),$(engine:.cpp=.o)) \
-	$(patsubst %.cpp,%.o,$(call files,prov/dat/rdm/*.cpp)) \
+	$(rdm:.cpp=.o) \
 	$(addprefix test/fuzz/fuzz_,handshake.o receive.o rings.o rdm.o local_listener.o peering.o) test/fuzz/rdm_remote.o
 $(scripted) 12/% 20/%: COVERED += -fno-sanitize-coverage=trace-cmp
 # What libFuzzer is to find its way through carries coverage; what it is attacked with not.
@@ -84,7 +86,14 @@ config.h:
 	@sed -nE 's/^m4_define\(\[dat_version_(major|minor)\], \[([0-9]+)\]\)$$/#define DAT_VERSION_\U\1\E \2/p' \
 		$(root)/configure.ac >$@
 	@echo '#define PACKAGE_VERSION "0"' >>$@
-prov/%.o: $(root)/prov/%.cpp | config.h
+# Which sources are in the same targets, with the same flags: for ../batched.sh, where it is the compiler.
+Makefile:
+	@{ echo 'abs_srcdir = $(root)'; \
+		echo 'am_codecs_OBJECTS = $(codecs:.cpp=.o)'; \
+		echo 'am_engine_OBJECTS = $(patsubst %.cpp,%.o,$(filter-out $(codecs),$(engine)))'; \
+		echo 'am_rdm_OBJECTS = $(rdm:.cpp=.o)'; \
+		echo 'am_ofi_OBJECTS = $(offer:.cpp=.o)'; } >$@
+prov/%.o: $(root)/prov/%.cpp | config.h Makefile
 	$(call compile)
 test/%.o: $(root)/test/%.cpp | config.h
 	$(call compile)
