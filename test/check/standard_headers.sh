@@ -18,7 +18,7 @@ cat >"$work/names" <<'NAMES'
 algorithm min max clamp minmax sort stable_sort find find_if find_if_not any_of all_of none_of copy copy_n copy_if fill fill_n generate equal count count_if remove_if replace replace_if lower_bound upper_bound binary_search equal_range reverse partition transform rotate max_element min_element for_each unique mismatch search is_sorted adjacent_find nth_element push_heap pop_heap make_heap ranges
 array array to_array
 atomic atomic atomic_ref atomic_flag atomic_thread_fence atomic_signal_fence memory_order memory_order_relaxed memory_order_acquire memory_order_release memory_order_acq_rel memory_order_seq_cst
-cerrno =errno =E(ACCES|ADDRINUSE|ADDRNOTAVAIL|AGAIN|ALREADY|BADF|BUSY|CANCELED|CONNABORTED|CONNREFUSED|CONNRESET|DEADLK|DOM|EXIST|FAULT|HOSTUNREACH|INPROGRESS|INTR|INVAL|IO|ISCONN|MFILE|MSGSIZE|NAMETOOLONG|NFILE|NOBUFS|NODATA|NODEV|NOENT|NOMEM|NOMSG|NOSPC|NOSYS|NOTCONN|NOTSUP|NXIO|OPNOTSUPP|OVERFLOW|PERM|PIPE|PROTO|PROTONOSUPPORT|RANGE|SHUTDOWN|SRCH|TIME|TIMEDOUT|WOULDBLOCK)
+cerrno =errno =EACCES =E(ADDRINUSE|ADDRNOTAVAIL|AGAIN|ALREADY|BADF|BUSY|CANCELED|CONNABORTED|CONNREFUSED|CONNRESET|DEADLK|DOM|EXIST|FAULT|HOSTUNREACH|INPROGRESS|INTR|INVAL|IO|ISCONN|MFILE|MSGSIZE|NAMETOOLONG|NFILE|NOBUFS|NODATA|NODEV|NOENT|NOMEM|NOMSG|NOSPC|NOSYS|NOTCONN|NOTSUP|NXIO|OPNOTSUPP|OVERFLOW|PERM|PIPE|PROTO|PROTONOSUPPORT|RANGE|SHUTDOWN|SRCH|TIME|TIMEDOUT|WOULDBLOCK)
 chrono chrono chrono_literals
 csignal signal raise =sigaction =sigset_t =SIG(ABRT|ALRM|BUS|CHLD|CONT|FPE|HUP|ILL|INT|KILL|PIPE|QUIT|SEGV|STOP|TERM|TRAP|USR1|USR2|_IGN|_DFL)
 cstddef size_t ptrdiff_t byte nullptr_t max_align_t to_integer =offsetof
