@@ -83,11 +83,12 @@ missing() { # from
             }
             close(from path)
         }
-        function place_of(path, name,    i, folder, found) {
-            folder = path
-            sub(/[^\/]*$/, "", folder)
-            for (i = 0; i <= places + 1; i++) {
-                found = (i ? place[i] : folder) name
+        # Beside the source that includes it, from the root, or in a folder of the -I options.
+        function place_of(path, name,    i, found) {
+            place[1] = path
+            sub(/[^\/]*$/, "", place[1])
+            for (i = 1; i <= places; i++) {
+                found = place[i] name
                 while (sub(/[^\/.]+\/\.\.\//, "", found)) continue
                 if (found in text) return found
             }
@@ -104,7 +105,7 @@ missing() { # from
             return 0
         }
         BEGIN {
-            places = split("prov/dat/ prov/ include/ util/ test/", place, " ")
+            places = split("::prov/dat/:prov/:include/:util/:test/", place, ":")
             while ((getline line <names) > 0) {
                 n = split(line, word, " ")
                 header = word[1]
